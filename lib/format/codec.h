@@ -1,0 +1,33 @@
+// Compression codecs of record batches, from their own libraries. Framings as Kafka's Java client writes and reads them for magic
+// 2: gzip members, snappy in xerial framing ("SNAPPY" blocks) written, xerial or raw read; LZ4 frames with the correct header
+// checksum; zstd frames.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "partlog/types.h"
+
+namespace partlog::format {
+
+// Appends the compressed form of `data` to `out`. Level nullopt: the codec's default. The codec must not be none.
+void compress(Compression codec, std::optional<int> level, std::span<const char> data, std::vector<char>& out);
+
+// Replaces `out` by the decompressed form. Returns an empty string, or what is wrong (corrupt input, output over `limit` bytes).
+// Never allocates much more than `limit` plus the input, whatever the input claims.
+std::string decompress(Compression codec, std::span<const char> data, std::size_t limit, std::vector<char>& out);
+
+const char* codec_name(Compression codec);  // "none", "gzip", "snappy", "lz4", "zstd"
+std::optional<Compression> codec_by_name(std::string_view name);
+// The levels a codec takes, as Kafka's compression.gzip.level, compression.lz4.level and compression.zstd.level do; nullopt: it
+// has none.
+struct LevelRange {
+  int min;
+  int max;
+};
+std::optional<LevelRange> codec_levels(Compression codec);
+
+}  // namespace partlog::format

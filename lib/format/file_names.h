@@ -1,0 +1,42 @@
+// Where everything stands in a store: the one place where file names are made and parsed.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "partlog/types.h"
+
+namespace partlog::format {
+
+inline constexpr std::string_view log_suffix = ".log";
+inline constexpr std::string_view index_suffix = ".index";
+inline constexpr std::string_view time_index_suffix = ".timeindex";
+
+// 20 digits and the suffix: segment_file_name({7}, log_suffix) is "00000000000000000007.log".
+std::string segment_file_name(Offset base, std::string_view suffix);
+// The base offset of exactly such a name with this suffix; nullopt for anything else (other digits, too large a number).
+std::optional<Offset> parse_segment_file_name(std::string_view name, std::string_view suffix);
+
+// Where the bytes of a torn tail cut at `position` of a segment are kept: "<base>.<position>.cut". Not a name a broker looks at.
+std::string cut_file_name(Offset base, Position position);
+
+// Kafka's rule for topic and group names: [a-zA-Z0-9._-], 1 to 249, not "." or "..". Returns what is wrong, empty if nothing is.
+std::string name_fault(std::string_view name);
+
+std::string store_properties_path(const std::string& store);
+std::string staging_path(const std::string& store);
+std::string trash_path(const std::string& store);
+std::string topics_path(const std::string& store);
+std::string topic_path(const std::string& store, std::string_view topic);
+std::string topic_properties_path(const std::string& topic_directory);
+std::string partition_path(const std::string& topic_directory, int partition);
+std::string leader_epoch_checkpoint_path(const std::string& partition_directory);
+std::string partition_metadata_path(const std::string& partition_directory);
+std::string log_start_offset_path(const std::string& partition_directory);
+std::string recovery_point_path(const std::string& partition_directory);
+std::string cuts_path(const std::string& partition_directory);
+std::string append_lock_path(const std::string& partition_directory);
+std::string sync_failed_path(const std::string& partition_directory);  // present: a sync failed, appends are refused
+
+}  // namespace partlog::format

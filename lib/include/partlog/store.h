@@ -1,0 +1,82 @@
+// A store: a directory of topics, each split into partitions. Several processes and threads may use one store at the same time; a
+// Store object is immutable but for its path and safe to share between threads. Nothing here writes unless it says so.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "partlog/topic_config.h"
+#include "partlog/types.h"
+
+namespace partlog {
+
+// A topic as it stood when it was looked up.
+struct Topic {
+  std::string name;
+  std::string id;  // Kafka's Uuid as text; another id means that the topic was deleted and made anew
+  int partitions = 0;
+  TopicConfig config;
+  std::string directory;
+};
+
+struct SegmentInfo {
+  Offset base;
+  std::int64_t size_bytes = 0;
+  Timestamp modified;
+};
+
+// A partition as it stood when it was looked at.
+struct PartitionInfo {
+  Offset start;  // first offset readers may see
+  Offset end;    // end offset: the next to be written
+  std::int64_t size_bytes = 0;
+  std::vector<SegmentInfo> segments;
+};
+
+// Called with one line, without newline, for what a user should know but nobody asked for (a torn tail that was cut).
+using Notice = std::function<void(const std::string&)>;
+
+class Store {
+ public:
+  // Opens the store in a directory. Error(not_found) if there is none, Error(refused) for a newer format version or a file system
+  // whose locks do not reach other hosts, Error(damaged) for an unreadable store.properties.
+  static Store open(const std::string& directory);
+  // Makes a store where the directory is absent or empty, then opens it; opens what is there otherwise. Durable on return.
+  static Store open_or_create(const std::string& directory);
+
+  const std::string& directory() const { return directory_; }
+  bool on_network() const { return network_; }
+
+  std::vector<std::string> topic_names() const;  // sorted
+  // Error(not_found) naming similar topics; Error(invalid_argument) for an illegal name.
+  Topic topic(std::string_view name) const;
+  std::optional<Topic> find_topic(std::string_view name) const;
+  // Reads no records but the few behind the last index entry. Error(damaged) if the end cannot be told.
+  PartitionInfo partition_info(const Topic& topic, int partition) const;
+
+  // Makes the topic whole or not at all; durable on return. Error(already_exists), Error(invalid_argument).
+  void create_topic(std::string_view name, int partitions, const TopicConfig& config) const;
+  // Replaces the configuration; durable on return. Running producers go on with the old one until their next segment.
+  void set_topic_config(const Topic& topic, const TopicConfig& config) const;
+  // The topic is gone from view on return; its files are then removed. Producers that have it open fail at their next append.
+  // Groups keep their offset files, which no longer count (another topic id).
+  void delete_topic(const Topic& topic) const;
+
+ private:
+  Store(std::string directory, bool network) : directory_(std::move(directory)), network_(network) {}
+  std::string directory_;
+  bool network_;
+};
+
+// "Did you mean" for a name among others: up to three, nearest first.
+std::vector<std::string> similar_names(std::string_view name, const std::vector<std::string>& among);
+
+// Kafka's rule for topic names; throws Error(invalid_argument) saying what is wrong.
+void require_valid_topic_name(std::string_view name);
+
+}  // namespace partlog

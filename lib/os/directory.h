@@ -1,0 +1,35 @@
+// Directories and whole small files. Errors as in file.h.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "os/file.h"
+
+namespace partlog::os {
+
+// stat(2) of a path; nullopt if nothing is there.
+std::optional<FileStatus> status_of(const std::string& path);
+
+// Names in a directory, without "." and "..", in no particular order. Error(not_found) if there is no such directory.
+std::vector<std::string> list_directory(const std::string& path);
+
+void make_directory(const std::string& path);    // Error(already_exists) if something is there
+void make_directories(const std::string& path);  // like mkdir -p
+void rename_path(const std::string& from, const std::string& to);
+bool remove_file(const std::string& path);  // false if it was not there
+void remove_tree(const std::string& path);  // everything below, then itself; missing entries are fine
+// Makes names that were made, renamed or removed in this directory durable.
+void sync_directory(const std::string& path);
+
+// The whole of a small file; Error(damaged) if it is larger than `limit`. nullopt if it is not there.
+std::optional<std::string> read_file(const std::string& path, std::size_t limit = 1 << 20);
+
+// Replaces a file whole: temporary name in the same directory, written, synced if `durable` (then the directory too), renamed.
+// Readers see the old contents or the new. Leaves no temporary file behind on failure.
+void replace_file(const std::string& path, std::string_view contents, bool durable);
+
+}  // namespace partlog::os
