@@ -2,6 +2,7 @@
 // position and the system's reason. Close-on-exec always. A File may be used by several threads at once for reading.
 #pragma once
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include <compare>
@@ -26,6 +27,8 @@ struct FileStatus {
   std::int64_t modified_ms = 0;  // since 1970
   bool is_directory = false;
 };
+
+FileStatus status_from(const struct stat& found);
 
 class File {
  public:
@@ -60,6 +63,7 @@ class File {
   int descriptor() const { return fd_; }
   bool is_open() const { return fd_ >= 0; }
   const std::string& path() const { return path_; }
+  // Throws if the file system reports only now that something could not be written; the destructor stays silent.
   void close();
 
  private:

@@ -4,7 +4,8 @@
 // when the process closes *any* descriptor of the file. Hence nothing but this class opens a lock file, and a process opens each
 // at most once: a registry keyed by device and inode (looked up through O_PATH descriptors, whose closing is harmless) hands the
 // same lock to everyone in the process, with a mutex in front for the process's own threads. Close-on-exec. All functions are
-// safe from several threads.
+// safe from several threads. A child made by fork(2) inherits no lock: until it calls exec it must leave alone what it inherited
+// of this class (its destructors do no harm).
 //
 // The kernel's deadlock detection knows processes, not threads, and reports deadlocks that are none: EDEADLK is answered by
 // trying again without blocking.
@@ -20,15 +21,16 @@ namespace partlog::os {
 
 struct LockWait {
   std::optional<std::chrono::milliseconds> timeout;  // nullopt: without limit
-  const std::atomic<bool>* stop = nullptr;           // raised (by a signal handler, say): Error(interrupted)
+  const std::atomic<bool>* stop = nullptr;           // raised (by a signal handler or another thread): Error(interrupted)
   // Poll every 10 to 50 ms with jitter instead of waiting in the kernel, whose own waiting on a network filesystem backs off to
-  // many seconds. A bounded wait polls too, from well below a millisecond upwards.
+  // many seconds. A wait with a time-out or a stop flag polls too, from well below a millisecond up to 2 ms.
   bool poll = false;
 };
 
 class FileLock {
  public:
-  // Opens the lock file; made if absent when `create`, else Error(not_found). A file system without locks is Error(refused).
+  // Opens the lock file; made if absent when `create`, else Error(not_found). (A file system without locks is
+  // Error(refused) when the first lock is asked for.)
   static FileLock open(const std::string& path, bool create = true);
 
   class Guard {

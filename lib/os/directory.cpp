@@ -1,0 +1,192 @@
+#include "os/directory.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+
+#include "os/failure.h"
+#include "os/system.h"
+
+namespace partlog::os {
+
+namespace {
+
+constexpr int attempts = 100;  // for operations that others disturb by making or removing entries meanwhile
+
+// "a/b" of "a/b/c" and of "a/b//c/"; empty if there is none to be made.
+std::string parent_of(const std::string& path) {
+  auto end = path.find_last_not_of('/');
+  if (end == std::string::npos) return {};
+  auto slash = path.find_last_of('/', end);
+  if (slash == std::string::npos) return {};
+  auto last = path.find_last_not_of('/', slash);
+  return last == std::string::npos ? std::string() : path.substr(0, last + 1);
+}
+
+// False if the path is a directory.
+bool unlink_unless_directory(const std::string& path) {
+  if (system().unlink(path.c_str()) == 0 || is_absent(errno)) return true;
+  int error = errno;
+  auto status = error == EISDIR || error == EPERM ? status_of(path) : std::nullopt;
+  if (status && status->is_directory) return false;
+  fail("remove " + path, error);
+}
+
+void remove_entries(const std::string& path) {
+  std::vector<std::string> names;
+  try {
+    names = list_directory(path);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::not_found) return;
+    throw;
+  }
+  for (const auto& name : names) remove_tree(path + "/" + name);
+}
+
+// A new file beside `path`, removed again unless it was renamed to `path`. Names differ between threads and processes; a name
+// that another host or a killed process with the same number uses is passed over.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& path) : file_(create(path)) {}
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  ~TemporaryFile() {
+    if (!renamed_) system().unlink(file_.path().c_str());
+  }
+  File& file() { return file_; }
+  void rename_to(const std::string& path) {
+    rename_path(file_.path(), path);
+    renamed_ = true;
+  }
+
+ private:
+  static File create(const std::string& path) {
+    static std::atomic<unsigned> counter{0};
+    auto prefix = path + ".tmp" + std::to_string(::getpid()) + ".";
+    for (int attempt = 0;; ++attempt) {
+      try {
+        return File::open(prefix + std::to_string(counter++), File::Mode::create_new);
+      } catch (const Error& error) {
+        if (error.code() != ErrorCode::already_exists || attempt == attempts) throw;
+      }
+    }
+  }
+
+  File file_;
+  bool renamed_ = false;
+};
+
+std::optional<std::string> read_whole(const std::string& path, std::size_t limit) {
+  auto file = File::open_if_exists(path, File::Mode::read);
+  if (!file) return std::nullopt;
+  constexpr std::size_t least = 4095;  // files of /proc have size 0
+  std::string contents(std::min(std::max(static_cast<std::size_t>(file->size()), least), limit) + 1, '\0');
+  std::size_t done = 0;
+  while ((done += file->read_at(std::span(contents).subspan(done), static_cast<std::int64_t>(done))) == contents.size()) {
+    if (done > limit) throw Error(ErrorCode::damaged, path + ": larger than " + std::to_string(limit) + " bytes");
+    contents.resize(std::min(2 * contents.size(), limit + 1));  // it grew
+  }
+  contents.resize(done);
+  return contents;
+}
+
+}  // namespace
+
+std::optional<FileStatus> status_of(const std::string& path) {
+  struct stat found;
+  if (uninterrupted([&] { return system().stat(path.c_str(), &found); }) == 0) return status_from(found);
+  if (is_absent(errno)) return std::nullopt;
+  fail("stat " + path, errno);
+}
+
+std::vector<std::string> list_directory(const std::string& path) {
+  struct Close {
+    void operator()(DIR* directory) const { ::closedir(directory); }
+  };
+  std::unique_ptr<DIR, Close> directory(::opendir(path.c_str()));
+  if (!directory) fail("list " + path, errno);
+  std::vector<std::string> names;
+  for (;;) {
+    errno = 0;
+    const dirent* entry = ::readdir(directory.get());
+    if (entry == nullptr) break;
+    std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  if (errno != 0) fail("list " + path, errno);
+  return names;
+}
+
+void make_directory(const std::string& path) {
+  if (system().mkdir(path.c_str(), 0777) != 0) fail("make directory " + path, errno);
+}
+
+void make_directories(const std::string& path) {
+  for (int attempt = 0;; ++attempt) {
+    auto status = status_of(path);
+    if (status && status->is_directory) return;
+    auto parent = parent_of(path);
+    if (!status && !parent.empty()) make_directories(parent);
+    if (system().mkdir(path.c_str(), 0777) == 0) return;
+    // Someone else was faster, or removed the parent again.
+    bool disturbed = !status && (errno == EEXIST || (errno == ENOENT && !parent.empty()));
+    if (!disturbed || attempt == attempts) fail("make directory " + path, errno);
+  }
+}
+
+void rename_path(const std::string& from, const std::string& to) {
+  if (system().rename(from.c_str(), to.c_str()) != 0) fail("rename " + from + " to " + to, errno);
+}
+
+bool remove_file(const std::string& path) {
+  if (system().unlink(path.c_str()) == 0) return true;
+  if (is_absent(errno)) return false;
+  fail("remove " + path, errno);
+}
+
+void remove_tree(const std::string& path) {
+  if (unlink_unless_directory(path)) return;
+  for (int attempt = 0;; ++attempt) {
+    remove_entries(path);
+    if (system().rmdir(path.c_str()) == 0 || is_absent(errno)) return;
+    bool disturbed = errno == ENOTEMPTY || errno == EEXIST;
+    if (!disturbed || attempt == attempts) fail("remove directory " + path, errno);
+  }
+}
+
+void sync_directory(const std::string& path) {
+  int fd = uninterrupted([&] { return system().open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0); });
+  if (fd < 0) fail("open " + path, errno);
+  int error = uninterrupted([&] { return system().fsync(fd); }) == 0 ? 0 : errno;
+  system().close(fd);
+  // EINVAL: a file system that cannot sync directories (some SMB and FUSE ones), and has no other way to offer.
+  if (error != 0 && error != EINVAL) fail("sync " + path, error);
+}
+
+std::optional<std::string> read_file(const std::string& path, std::size_t limit) {
+  for (int attempt = 0;; ++attempt) {
+    try {
+      return read_whole(path, limit);
+    } catch (const Error& error) {
+      // NFS: another host put a new file in place between our open and read.
+      if (error.system_error() != ESTALE || attempt == attempts) throw;
+    }
+  }
+}
+
+void replace_file(const std::string& path, std::string_view contents, bool durable) {
+  TemporaryFile temporary(path);
+  temporary.file().write_at(contents, 0);
+  if (durable) temporary.file().sync_data();
+  temporary.file().close();
+  temporary.rename_to(path);
+  if (!durable) return;
+  auto parent = parent_of(path);
+  sync_directory(!parent.empty() ? parent : path.starts_with('/') ? "/" : ".");
+}
+
+}  // namespace partlog::os
