@@ -2,6 +2,7 @@
 // bytes for 32 bits and 10 for 64.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -10,10 +11,31 @@ namespace partlog {
 inline constexpr std::size_t max_varint32_size = 5;
 inline constexpr std::size_t max_varint64_size = 10;
 
-std::size_t varint_size(std::int64_t value);
+inline std::uint64_t zigzag(std::int64_t value) {
+  return (static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63);
+}
+
+inline std::int32_t unzigzag32(std::uint32_t v) { return static_cast<std::int32_t>((v >> 1) ^ (0u - (v & 1))); }
+inline std::int64_t unzigzag64(std::uint64_t v) { return static_cast<std::int64_t>((v >> 1) ^ (0u - (v & 1))); }
+
+inline std::size_t varint_size(std::int64_t value) {
+  const std::uint64_t v = zigzag(value);
+  if (v < 0x80) return 1;
+  if (v < 0x4000) return 2;
+  return (static_cast<std::size_t>(std::bit_width(v)) + 6) / 7;
+}
 
 inline char* write_varint(char* to, std::int64_t value) {
-  auto v = (static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63);
+  std::uint64_t v = zigzag(value);
+  if (v < 0x80) {
+    *to = static_cast<char>(v);
+    return to + 1;
+  }
+  if (v < 0x4000) {
+    to[0] = static_cast<char>(v | 0x80);
+    to[1] = static_cast<char>(v >> 7);
+    return to + 2;
+  }
   while (v >= 0x80) {
     *to++ = static_cast<char>(v | 0x80);
     v >>= 7;
@@ -27,22 +49,32 @@ const char* read_varint32_slow(const char* at, const char* end, std::int32_t& va
 const char* read_varint64_slow(const char* at, const char* end, std::int64_t& value);
 
 inline const char* read_varint32(const char* at, const char* end, std::int32_t& value) {
-  if (at < end) {
-    const auto b0 = static_cast<unsigned char>(at[0]);
+  if (end - at >= 2) {
+    const std::uint32_t b0 = static_cast<unsigned char>(at[0]);
     if (b0 < 0x80) {
-      value = static_cast<std::int32_t>(b0 >> 1) ^ -static_cast<std::int32_t>(b0 & 1);
+      value = unzigzag32(b0);
       return at + 1;
+    }
+    const std::uint32_t b1 = static_cast<unsigned char>(at[1]);
+    if (b1 < 0x80) {
+      value = unzigzag32((b0 & 0x7f) | b1 << 7);
+      return at + 2;
     }
   }
   return read_varint32_slow(at, end, value);
 }
 
 inline const char* read_varint64(const char* at, const char* end, std::int64_t& value) {
-  if (at < end) {
-    const auto b0 = static_cast<unsigned char>(at[0]);
+  if (end - at >= 2) {
+    const std::uint32_t b0 = static_cast<unsigned char>(at[0]);
     if (b0 < 0x80) {
-      value = static_cast<std::int64_t>(b0 >> 1) ^ -static_cast<std::int64_t>(b0 & 1);
+      value = unzigzag32(b0);
       return at + 1;
+    }
+    const std::uint32_t b1 = static_cast<unsigned char>(at[1]);
+    if (b1 < 0x80) {
+      value = unzigzag32((b0 & 0x7f) | b1 << 7);
+      return at + 2;
     }
   }
   return read_varint64_slow(at, end, value);

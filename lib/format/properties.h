@@ -2,6 +2,7 @@
 // keys): store.properties, topic.properties, recovery-point, offset files.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>

@@ -9,6 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "base/copy_bytes.h"
+#include "base/raw_buffer.h"
+#include "base/varint.h"
 #include "partlog/record.h"
 #include "partlog/types.h"
 
@@ -87,33 +90,61 @@ struct CompressionSettings {
 
 // Collects records and turns them into one batch. Not thread safe. Memory: the largest batch built so far, twice with
 // compression.
+//
+// Keeping to Kafka's max.message.bytes, which counts the whole batch as stored, is the caller's: without compression size() plus
+// size_of() tells before a record is added; with compression only the size of what finish() returns does.
 class BatchBuilder {
  public:
-  // No batch whose stored size exceeds max_batch_bytes is built. (Kafka's max.message.bytes counts the whole batch as stored;
-  // with compression the records are taken up to `target_bytes` uncompressed, and a finish() that comes out larger than
-  // max_batch_bytes says so.)
   explicit BatchBuilder(CompressionSettings settings = {}) : settings_(settings) {}
 
   // The exact number of bytes by which `record` would lengthen the uncompressed batch.
-  std::size_t size_of(const Record& record) const;
-  // Adds a copy. record.timestamp is taken as it is. The hot path of a producer: no allocation once the buffer has grown.
+  std::size_t size_of(const Record& record) const { return whole_size(body_size(record)); }
+  // Adds a copy. record.timestamp is taken as it is. The hot path of a producer: no allocation once the buffer has grown. A batch
+  // must not come to 2 GiB (checked), nor hold more than 2^31 - 1 records.
   void add(const Record& record);
   bool empty() const { return count_ == 0; }
   std::int32_t count() const { return count_; }
   // Bytes of the batch so far, header included, before compression.
-  std::size_t size() const;
+  std::size_t size() const { return used_; }
   Timestamp max_timestamp() const { return max_timestamp_; }
 
   // The finished batch with base offset 0, leader epoch 0 and its checksum; valid until the next add or clear. The records stay
-  // until clear().
+  // until clear(). There must be one at least.
   std::span<char> finish();
   void clear();  // keeps the buffer
-  // Gives memory back.
+  // Gives memory back. Clears, too.
   void release();
 
  private:
+  static constexpr std::int64_t null_size = -1;
+  static constexpr std::size_t max_size = 0x7fffffff;
+
+  static std::size_t bytes_size(const Bytes& bytes) {
+    return bytes.is_null() ? varint_size(null_size) : varint_size(static_cast<std::int64_t>(bytes.size())) + bytes.size();
+  }
+  static char* write_bytes(char* to, const Bytes& bytes) {
+    if (bytes.is_null()) return write_varint(to, null_size);
+    to = write_varint(to, static_cast<std::int64_t>(bytes.size()));
+    copy_bytes(to, bytes.data(), bytes.size());
+    return to + bytes.size();
+  }
+  static std::size_t whole_size(std::size_t body) { return varint_size(static_cast<std::int64_t>(body)) + body; }
+  // Modulo 2^64, as the reader adds it.
+  std::int64_t timestamp_delta(const Record& record) const {
+    if (count_ == 0) return 0;
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(record.timestamp.value) -
+                                     static_cast<std::uint64_t>(base_timestamp_.value));
+  }
+  // What the length in front of a record counts.
+  std::size_t body_size(const Record& record) const {
+    return 1 + varint_size(timestamp_delta(record)) + varint_size(count_) + bytes_size(record.key) + bytes_size(record.value) +
+           varint_size(record.headers.count) + record.headers.size;
+  }
+  void grow(std::size_t room);
+  void write_header(char* batch, std::size_t size) const;
+
   CompressionSettings settings_;
-  std::vector<char> buffer_;  // header, then records; grown by hand so that add() need not initialise bytes
+  RawBuffer buffer_;  // the header's place, then records
   std::size_t used_ = batch_header_size;
   std::vector<char> compressed_;
   std::int32_t count_ = 0;
@@ -121,8 +152,34 @@ class BatchBuilder {
   Timestamp max_timestamp_ = no_timestamp;
 };
 
-// Decodes the records of one batch whose header has no fault and whose checksum matches. Every length is checked: a malformed
-// record is a fault, never an access outside the batch. The hot path of a consumer.
+inline void BatchBuilder::add(const Record& record) {
+  const std::size_t body = body_size(record);
+  const std::size_t room = max_varint32_size + body;
+  if (used_ + room > buffer_.capacity()) grow(room);
+  const std::int64_t delta = timestamp_delta(record);
+  if (count_ == 0) base_timestamp_ = record.timestamp;
+  if (count_ == 0 || record.timestamp > max_timestamp_) max_timestamp_ = record.timestamp;
+
+  char* const start = buffer_.data() + used_;
+  char* to = write_varint(start, static_cast<std::int64_t>(body));
+  *to++ = 0;  // attributes
+  to = write_varint(to, delta);
+  to = write_varint(to, count_);
+  to = write_bytes(to, record.key);
+  to = write_bytes(to, record.value);
+  to = write_varint(to, record.headers.count);
+  copy_bytes(to, record.headers.data, record.headers.size);
+  used_ += static_cast<std::size_t>(to - start) + record.headers.size;
+  ++count_;
+}
+
+// Decodes the records of one batch whose header has no fault and whose checksum matches. Every length is checked, those of
+// headers too: a malformed record is a fault, never an access outside the batch. The hot path of a consumer.
+//
+// Offsets may have holes (compaction), but rise and end at or before the batch's last offset. Record attributes and needlessly
+// long varints are passed over and any negative length of a key or value is null, as in Kafka's own reader. A record's timestamp
+// is the batch's for log append time, else the sum of the base_timestamp field and its delta, also where that field is a delete
+// horizon (KIP-534).
 class RecordDecoder {
  public:
   // `batch` must outlive the decoding (records point into it when it is not compressed). Decompresses if need be into a buffer
@@ -130,19 +187,26 @@ class RecordDecoder {
   void start(const BatchHeader& header, std::span<const char> batch,
              std::size_t decompression_limit = default_decompression_limit);
 
-  // Fills `into` from the front; returns how many records were decoded. 0: no more records in this batch, or a fault.
+  // Fills `into` from the front; returns how many records were decoded. 0: no more records in this batch, or a fault. Records
+  // decoded before a fault are given, by this call or earlier ones; so look at fault() after the last record too.
   std::size_t decode(std::span<Record> into);
 
   // Why decoding stopped before the last record (also a wrong record count or bytes left over), empty if it did not.
-  // `fault_offset` is the offset of the first record that could not be decoded.
   const std::string& fault() const { return fault_; }
+  // The offset of the first record that could not be decoded, or would have, were there no holes.
+  Offset fault_offset() const { return header_.base_offset + (last_delta_ + std::int64_t{1}); }
 
  private:
+  const char* decode_record(const char*& position, Record& record);
+
   BatchHeader header_;
   std::vector<char> decompressed_;
   const char* at_ = nullptr;
   const char* end_ = nullptr;
   std::int32_t left_ = 0;
+  std::int32_t last_delta_ = -1;  // of the record decoded last
+  std::uint64_t time_base_ = 0;   // a record's timestamp is time_base_ + (its delta & time_mask_)
+  std::uint64_t time_mask_ = 0;
   std::string fault_;
 };
 

@@ -1,0 +1,373 @@
+#include "format/codec.h"
+
+#include <lz4frame.h>
+#include <snappy.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <new>
+
+#include "base/byte_order.h"
+#include "base/check.h"
+#include "partlog/error.h"
+
+namespace partlog::format {
+
+namespace {
+
+constexpr const char* over_limit = "decompressed data is over the limit";
+
+// Output of unknown size: a vector that doubles whenever it is full, up to one byte more than the limit (the byte that proves
+// that the limit is not enough).
+class BoundedOutput {
+ public:
+  // `hint` is what the output may well come to; no promise, and never more than 32 times the input believed.
+  BoundedOutput(std::vector<char>& out, std::size_t limit, std::size_t input, std::size_t hint)
+      : out_(out), most_(std::min(limit, SIZE_MAX - 1) + 1) {
+    constexpr std::size_t least = 4096;
+    const std::size_t believable = std::max(least, 32 * input);
+    out_.resize(std::min(most_, std::clamp(hint, least, believable)));
+  }
+
+  char* at() { return out_.data() + used_; }
+  std::size_t room() const { return out_.size() - used_; }
+  std::size_t used() const { return used_; }
+  void advance(std::size_t n) { used_ += n; }
+  void grow_if_full() {
+    if (room() == 0) out_.resize(std::min(most_, 2 * out_.size()));
+  }
+  bool over() const { return used_ == most_; }
+  void finish() { out_.resize(used_); }
+
+ private:
+  std::vector<char>& out_;
+  std::size_t most_;
+  std::size_t used_ = 0;
+};
+
+// Contexts are costly to make: one of each kind per thread, made at its first use.
+template <class Context, auto Destroy>
+struct Destroyer {
+  void operator()(Context* c) const { Destroy(c); }
+};
+template <class Context, auto Destroy>
+using ContextHolder = std::unique_ptr<Context, Destroyer<Context, Destroy>>;
+
+// Appends `bound` bytes to `out`, lets `fill` write there, keeps as many as it returns.
+template <class Fill>
+void append_bounded(std::vector<char>& out, std::size_t bound, Fill fill) {
+  const std::size_t before = out.size();
+  out.resize(before + bound);
+  out.resize(before + fill(out.data() + before));
+}
+
+// --- gzip ---
+
+constexpr int gzip_window_bits = 15 + 16;  // the largest window, gzip header and trailer
+
+unsigned char* as_zlib(const char* p) { return const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(p)); }
+
+void destroy_deflate(z_stream* s) {
+  deflateEnd(s);
+  delete s;
+}
+
+void destroy_inflate(z_stream* s) {
+  inflateEnd(s);
+  delete s;
+}
+
+z_stream& deflate_stream(int level) {
+  thread_local ContextHolder<z_stream, destroy_deflate> stream;
+  thread_local int stream_level;
+  if (stream != nullptr && stream_level == level) {
+    PARTLOG_CHECK(deflateReset(stream.get()) == Z_OK);
+    return *stream;
+  }
+  stream.reset();
+  auto fresh = std::make_unique<z_stream>();
+  constexpr int memory_level = 8;
+  if (deflateInit2(fresh.get(), level, Z_DEFLATED, gzip_window_bits, memory_level, Z_DEFAULT_STRATEGY) != Z_OK) {
+    throw std::bad_alloc();
+  }
+  stream.reset(fresh.release());
+  stream_level = level;
+  return *stream;
+}
+
+z_stream& inflate_stream() {
+  thread_local ContextHolder<z_stream, destroy_inflate> stream;
+  if (stream != nullptr) {
+    PARTLOG_CHECK(inflateReset(stream.get()) == Z_OK);
+    return *stream;
+  }
+  auto fresh = std::make_unique<z_stream>();
+  if (inflateInit2(fresh.get(), gzip_window_bits) != Z_OK) throw std::bad_alloc();
+  stream.reset(fresh.release());
+  return *stream;
+}
+
+void compress_gzip(std::optional<int> level, std::span<const char> data, std::vector<char>& out) {
+  z_stream& stream = deflate_stream(level.value_or(Z_DEFAULT_COMPRESSION));
+  append_bounded(out, deflateBound(&stream, data.size()), [&](char* to) {
+    stream.next_in = as_zlib(data.data());
+    stream.avail_in = static_cast<uInt>(data.size());
+    stream.next_out = as_zlib(to);
+    stream.avail_out = static_cast<uInt>(deflateBound(&stream, data.size()));
+    PARTLOG_CHECK(deflate(&stream, Z_FINISH) == Z_STREAM_END);
+    return stream.total_out;
+  });
+}
+
+const char* decompress_gzip(std::span<const char> data, BoundedOutput& out) {
+  z_stream& stream = inflate_stream();
+  stream.next_in = as_zlib(data.data());
+  stream.avail_in = static_cast<uInt>(data.size());
+  for (;;) {
+    out.grow_if_full();
+    const std::size_t room = std::min<std::size_t>(out.room(), 1u << 30);
+    stream.next_out = as_zlib(out.at());
+    stream.avail_out = static_cast<uInt>(room);
+    const int status = inflate(&stream, Z_NO_FLUSH);
+    out.advance(room - stream.avail_out);
+    if (out.over()) return over_limit;
+    if (status == Z_STREAM_END) {
+      if (stream.avail_in == 0) return nullptr;
+      inflateReset(&stream);  // another member follows
+    } else if (status == Z_MEM_ERROR) {
+      throw std::bad_alloc();
+    } else if (status != Z_OK && status != Z_BUF_ERROR) {
+      return "gzip data is corrupt";
+    } else if (stream.avail_in == 0 && stream.avail_out != 0) {
+      return "gzip data is cut off";
+    }
+  }
+}
+
+// --- snappy: the framing of xerial's snappy-java, which Kafka's client writes, or one raw snappy block ---
+
+constexpr std::string_view xerial_magic("\x82SNAPPY\0", 8);
+constexpr std::size_t xerial_header_size = 8 + 4 + 4;  // magic, version, least compatible version
+constexpr std::size_t xerial_block_size = 32 << 10;    // uncompressed
+
+bool starts_with_xerial_magic(std::span<const char> data) {
+  return std::string_view(data.data(), data.size()).starts_with(xerial_magic);
+}
+
+void compress_snappy(std::span<const char> data, std::vector<char>& out) {
+  const std::size_t blocks = (data.size() + xerial_block_size - 1) / xerial_block_size;
+  const std::size_t bound = xerial_header_size + blocks * (4 + snappy::MaxCompressedLength(xerial_block_size));
+  append_bounded(out, bound, [&](char* const start) {
+    std::memcpy(start, xerial_magic.data(), xerial_magic.size());
+    store_big_endian(start + 8, std::int32_t{1});
+    store_big_endian(start + 12, std::int32_t{1});
+    char* to = start + xerial_header_size;
+    for (std::size_t at = 0; at < data.size(); at += xerial_block_size) {
+      const auto block = data.subspan(at, std::min(xerial_block_size, data.size() - at));
+      std::size_t size;
+      snappy::RawCompress(block.data(), block.size(), to + 4, &size);
+      store_big_endian(to, static_cast<std::int32_t>(size));
+      to += 4 + size;
+    }
+    return static_cast<std::size_t>(to - start);
+  });
+}
+
+// One block appended to `out`. A copy of three bytes yields 64 at most: more than 22 times the input is a lie.
+const char* decompress_snappy_block(std::span<const char> block, std::size_t limit, std::vector<char>& out) {
+  std::size_t size;
+  if (!snappy::GetUncompressedLength(block.data(), block.size(), &size)) return "snappy data is corrupt";
+  if (size / 22 > block.size()) return "snappy data is corrupt";
+  if (size > limit - out.size()) return over_limit;
+  const std::size_t before = out.size();
+  out.resize(before + size);
+  return snappy::RawUncompress(block.data(), block.size(), out.data() + before) ? nullptr : "snappy data is corrupt";
+}
+
+const char* decompress_snappy(std::span<const char> data, std::size_t limit, std::vector<char>& out) {
+  out.clear();
+  if (!starts_with_xerial_magic(data)) return decompress_snappy_block(data, limit, out);
+  while (!data.empty()) {
+    if (starts_with_xerial_magic(data)) {  // also in the middle, where streams were strung together
+      if (data.size() < xerial_header_size) return "snappy data is cut off";
+      if (load_big_endian<std::int32_t>(data.data() + 8) < 1) return "the snappy framing has an unknown version";
+      data = data.subspan(xerial_header_size);
+      continue;
+    }
+    if (data.size() < 4) return "snappy data is cut off";
+    const auto size = load_big_endian<std::int32_t>(data.data());
+    data = data.subspan(4);
+    if (size < 0) return "snappy data is corrupt";
+    if (static_cast<std::size_t>(size) > data.size()) return "snappy data is cut off";
+    if (const char* fault = decompress_snappy_block(data.first(static_cast<std::size_t>(size)), limit, out)) return fault;
+    data = data.subspan(static_cast<std::size_t>(size));
+  }
+  return nullptr;
+}
+
+// --- LZ4 frames ---
+
+void compress_lz4(std::optional<int> level, std::span<const char> data, std::vector<char>& out) {
+  LZ4F_preferences_t preferences{};
+  preferences.frameInfo.blockSizeID = LZ4F_max64KB;
+  preferences.frameInfo.blockMode = LZ4F_blockIndependent;
+  preferences.compressionLevel = level.value_or(0);
+  const std::size_t bound = LZ4F_compressFrameBound(data.size(), &preferences);
+  append_bounded(out, bound, [&](char* to) {
+    const std::size_t size = LZ4F_compressFrame(to, bound, data.data(), data.size(), &preferences);
+    PARTLOG_CHECK(!LZ4F_isError(size));
+    return size;
+  });
+}
+
+LZ4F_dctx& lz4_context() {
+  thread_local ContextHolder<LZ4F_dctx, LZ4F_freeDecompressionContext> context;
+  if (context == nullptr) {
+    LZ4F_dctx* fresh = nullptr;
+    if (LZ4F_isError(LZ4F_createDecompressionContext(&fresh, LZ4F_VERSION))) throw std::bad_alloc();
+    context.reset(fresh);
+  }
+  LZ4F_resetDecompressionContext(context.get());
+  return *context;
+}
+
+const char* decompress_lz4(std::span<const char> data, BoundedOutput& out) {
+  LZ4F_dctx& context = lz4_context();
+  for (;;) {
+    out.grow_if_full();
+    std::size_t written = out.room();
+    std::size_t read = data.size();
+    const std::size_t status = LZ4F_decompress(&context, out.at(), &written, data.data(), &read, nullptr);
+    if (LZ4F_isError(status)) return "LZ4 data is corrupt";
+    out.advance(written);
+    data = data.subspan(read);
+    if (out.over()) return over_limit;
+    if (status == 0) return data.empty() ? nullptr : "there are bytes behind the LZ4 frame";
+    if (data.empty() && out.room() != 0) return "LZ4 data is cut off";
+  }
+}
+
+// --- zstd ---
+
+ZSTD_CCtx& zstd_compressor() {
+  thread_local ContextHolder<ZSTD_CCtx, ZSTD_freeCCtx> context;
+  if (context == nullptr) context.reset(ZSTD_createCCtx());
+  if (context == nullptr) throw std::bad_alloc();
+  return *context;
+}
+
+void compress_zstd(std::optional<int> level, std::span<const char> data, std::vector<char>& out) {
+  ZSTD_CCtx& context = zstd_compressor();
+  const std::size_t bound = ZSTD_compressBound(data.size());
+  append_bounded(out, bound, [&](char* to) {
+    const std::size_t size =
+        ZSTD_compressCCtx(&context, to, bound, data.data(), data.size(), level.value_or(ZSTD_CLEVEL_DEFAULT));
+    PARTLOG_CHECK(!ZSTD_isError(size));
+    return size;
+  });
+}
+
+using ZstdDecompressor = ContextHolder<ZSTD_DCtx, ZSTD_freeDCtx>;
+
+const char* decompress_zstd_stream(ZSTD_DCtx& context, std::span<const char> data, BoundedOutput& out) {
+  ZSTD_inBuffer in{data.data(), data.size(), 0};
+  for (;;) {
+    out.grow_if_full();
+    ZSTD_outBuffer to{out.at(), out.room(), 0};
+    const std::size_t status = ZSTD_decompressStream(&context, &to, &in);
+    if (ZSTD_isError(status)) return "zstd data is corrupt";
+    out.advance(to.pos);
+    if (out.over()) return over_limit;
+    if (status == 0 && in.pos == in.size) return nullptr;  // else another frame follows
+    if (status != 0 && in.pos == in.size && out.room() != 0) return "zstd data is cut off";
+  }
+}
+
+const char* decompress_zstd(std::span<const char> data, BoundedOutput& out) {
+  thread_local ZstdDecompressor context;
+  constexpr std::size_t worth_keeping = 16 << 20;  // its window: a hostile frame may ask for 128 MiB
+  if (context == nullptr) context.reset(ZSTD_createDCtx());
+  if (context == nullptr) throw std::bad_alloc();
+  ZSTD_DCtx_reset(context.get(), ZSTD_reset_session_only);
+  const char* const fault = decompress_zstd_stream(*context, data, out);
+  if (ZSTD_sizeof_DCtx(context.get()) > worth_keeping) context.reset();
+  return fault;
+}
+
+// What a zstd frame says about its size, 0 if nothing; a hint, no more.
+std::size_t zstd_size_hint(std::span<const char> data) {
+  const unsigned long long size = ZSTD_getFrameContentSize(data.data(), data.size());
+  return size == ZSTD_CONTENTSIZE_UNKNOWN || size == ZSTD_CONTENTSIZE_ERROR ? 0 : static_cast<std::size_t>(size);
+}
+
+const char* decompress_any(Compression codec, std::span<const char> data, std::size_t limit, std::vector<char>& out) {
+  if (codec == Compression::snappy) return decompress_snappy(data, limit, out);
+  const std::size_t hint = codec == Compression::zstd ? zstd_size_hint(data) : 4 * data.size();
+  BoundedOutput output(out, limit, data.size(), hint);
+  const char* const fault = codec == Compression::gzip  ? decompress_gzip(data, output)
+                            : codec == Compression::lz4 ? decompress_lz4(data, output)
+                                                        : decompress_zstd(data, output);
+  output.finish();
+  return fault;
+}
+
+constexpr std::array<const char*, 5> names = {"none", "gzip", "snappy", "lz4", "zstd"};
+constexpr std::size_t max_data_size = 0x7fffffff;
+
+}  // namespace
+
+void compress(Compression codec, std::optional<int> level, std::span<const char> data, std::vector<char>& out) {
+  PARTLOG_CHECK(data.size() <= max_data_size);
+  switch (codec) {
+    case Compression::gzip:
+      return compress_gzip(level, data, out);
+    case Compression::snappy:
+      return compress_snappy(data, out);
+    case Compression::lz4:
+      return compress_lz4(level, data, out);
+    case Compression::zstd:
+      return compress_zstd(level, data, out);
+    case Compression::none:
+      break;
+  }
+  PARTLOG_CHECK(codec > Compression::none && codec <= Compression::zstd);
+}
+
+std::string decompress(Compression codec, std::span<const char> data, std::size_t limit, std::vector<char>& out) {
+  PARTLOG_CHECK(codec > Compression::none && codec <= Compression::zstd && data.size() <= max_data_size);
+  if (data.empty()) return std::string(codec_name(codec)) + " data is cut off";
+  const char* const fault = decompress_any(codec, data, limit, out);
+  return fault == nullptr ? std::string() : std::string(fault);
+}
+
+const char* codec_name(Compression codec) {
+  const auto index = static_cast<std::size_t>(codec);
+  return index < names.size() ? names[index] : "unknown";
+}
+
+std::optional<Compression> codec_by_name(std::string_view name) {
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (name == names[i]) return static_cast<Compression>(i);
+  }
+  return std::nullopt;
+}
+
+std::optional<LevelRange> codec_levels(Compression codec) {
+  switch (codec) {
+    case Compression::gzip:
+      return LevelRange{Z_BEST_SPEED, Z_BEST_COMPRESSION};
+    case Compression::lz4:
+      return LevelRange{1, 17};
+    case Compression::zstd:
+      return LevelRange{ZSTD_minCLevel(), ZSTD_maxCLevel()};
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace partlog::format

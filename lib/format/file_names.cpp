@@ -1,0 +1,81 @@
+#include "format/file_names.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "base/check.h"
+#include "format/properties.h"
+
+namespace partlog::format {
+
+namespace {
+
+constexpr std::size_t offset_digits = 20;
+constexpr std::size_t max_name_size = 249;
+
+std::string padded(Offset offset) {
+  PARTLOG_CHECK(offset.value >= 0);
+  const std::string digits = std::to_string(offset.value);
+  return std::string(offset_digits - digits.size(), '0') + digits;
+}
+
+std::string join(const std::string& directory, std::string_view name) {
+  std::string path = directory;
+  path += '/';
+  path += name;
+  return path;
+}
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+bool is_name_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '.' || c == '_' || c == '-';
+}
+
+}  // namespace
+
+std::string segment_file_name(Offset base, std::string_view suffix) { return padded(base).append(suffix); }
+
+std::optional<Offset> parse_segment_file_name(std::string_view name, std::string_view suffix) {
+  if (name.size() != offset_digits + suffix.size() || !name.ends_with(suffix)) return std::nullopt;
+  const std::string_view digits = name.substr(0, offset_digits);
+  if (!std::all_of(digits.begin(), digits.end(), is_digit)) return std::nullopt;
+  const auto value = parse_integer(digits);
+  if (!value) return std::nullopt;
+  return Offset{*value};
+}
+
+std::string cut_file_name(Offset base, Position position) { return padded(base) + "." + std::to_string(position.value) + ".cut"; }
+
+std::string name_fault(std::string_view name) {
+  if (name.empty()) return "is empty";
+  if (name == "." || name == "..") return "is \".\" or \"..\"";
+  if (name.size() > max_name_size) return "is longer than " + std::to_string(max_name_size) + " characters";
+  if (!std::all_of(name.begin(), name.end(), is_name_character)) return "has a character other than a-z, A-Z, 0-9, '.', '_', '-'";
+  return {};
+}
+
+std::string store_properties_path(const std::string& store) { return join(store, "store.properties"); }
+std::string staging_path(const std::string& store) { return join(store, "staging"); }
+std::string trash_path(const std::string& store) { return join(store, "trash"); }
+std::string topics_path(const std::string& store) { return join(store, "topics"); }
+std::string topic_path(const std::string& store, std::string_view topic) { return join(topics_path(store), topic); }
+std::string topic_properties_path(const std::string& topic_directory) { return join(topic_directory, "topic.properties"); }
+std::string partition_path(const std::string& topic_directory, int partition) {
+  return join(topic_directory, std::to_string(partition));
+}
+std::string leader_epoch_checkpoint_path(const std::string& partition_directory) {
+  return join(partition_directory, "leader-epoch-checkpoint");
+}
+std::string partition_metadata_path(const std::string& partition_directory) {
+  return join(partition_directory, "partition.metadata");
+}
+std::string log_start_offset_path(const std::string& partition_directory) {
+  return join(partition_directory, "log-start-offset");
+}
+std::string recovery_point_path(const std::string& partition_directory) { return join(partition_directory, "recovery-point"); }
+std::string cuts_path(const std::string& partition_directory) { return join(partition_directory, "cuts"); }
+std::string append_lock_path(const std::string& partition_directory) { return join(partition_directory, "append.lock"); }
+std::string sync_failed_path(const std::string& partition_directory) { return join(partition_directory, "sync-failed"); }
+
+}  // namespace partlog::format

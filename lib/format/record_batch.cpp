@@ -1,0 +1,218 @@
+#include "format/record_batch.h"
+
+#include <limits>
+
+#include "base/byte_order.h"
+#include "base/check.h"
+#include "base/crc32c.h"
+#include "format/codec.h"
+
+namespace partlog::format {
+
+namespace {
+
+// Length, attributes, two deltas, two lengths, number of headers: a byte each at least.
+constexpr std::int32_t min_record_size = 7;
+constexpr std::int32_t min_batch_length = static_cast<std::int32_t>(batch_header_size - batch_prefix_size);
+constexpr std::int16_t log_append_time_bit = 8;
+
+std::span<const char> checksummed(std::span<const char> batch) { return batch.subspan(field::attributes); }
+
+}  // namespace
+
+BatchHeader read_batch_header(std::span<const char> bytes) {
+  const char* p = bytes.data();
+  BatchHeader h;
+  h.base_offset.value = load_big_endian<std::int64_t>(p + field::base_offset);
+  h.batch_length = load_big_endian<std::int32_t>(p + field::batch_length);
+  h.leader_epoch = load_big_endian<std::int32_t>(p + field::leader_epoch);
+  h.magic = static_cast<std::int8_t>(p[field::magic]);
+  h.crc = load_big_endian<std::uint32_t>(p + field::crc);
+  h.attributes = load_big_endian<std::int16_t>(p + field::attributes);
+  h.last_offset_delta = load_big_endian<std::int32_t>(p + field::last_offset_delta);
+  h.base_timestamp.value = load_big_endian<std::int64_t>(p + field::base_timestamp);
+  h.max_timestamp.value = load_big_endian<std::int64_t>(p + field::max_timestamp);
+  h.producer_id = load_big_endian<std::int64_t>(p + field::producer_id);
+  h.producer_epoch = load_big_endian<std::int16_t>(p + field::producer_epoch);
+  h.base_sequence = load_big_endian<std::int32_t>(p + field::base_sequence);
+  h.record_count = load_big_endian<std::int32_t>(p + field::record_count);
+  return h;
+}
+
+const char* header_fault(const BatchHeader& header) {
+  if (header.magic != 2) return "the message format is not version 2";
+  if (header.batch_length < min_batch_length) return "the batch length is less than a header";
+  if (header.base_offset.value < 0) return "the base offset is negative";
+  if (header.last_offset_delta < 0) return "the last offset delta is negative";
+  if (header.base_offset.value > std::numeric_limits<std::int64_t>::max() - 1 - header.last_offset_delta) {
+    return "the last offset is out of range";
+  }
+  if (header.compression() > Compression::zstd) return "the compression codec is unknown";
+  if (header.record_count < 0) return "the record count is negative";
+  if (header.record_count > header.last_offset_delta + std::int64_t{1}) return "there are more records than offsets";
+  if (header.compression() == Compression::none &&
+      header.record_count > (header.batch_length - min_batch_length) / min_record_size) {
+    return "there are more records than the batch has room for";
+  }
+  return nullptr;
+}
+
+bool checksum_matches(const BatchHeader& header, std::span<const char> batch) {
+  return crc32c(checksummed(batch.first(static_cast<std::size_t>(header.size())))) == header.crc;
+}
+
+void set_offset_and_epoch(std::span<char> batch, Offset base_offset, std::int32_t leader_epoch) {
+  store_big_endian(batch.data() + field::base_offset, base_offset.value);
+  store_big_endian(batch.data() + field::leader_epoch, leader_epoch);
+}
+
+void set_log_append_time(std::span<char> batch, Timestamp now) {
+  char* const attributes = batch.data() + field::attributes;
+  store_big_endian(attributes, static_cast<std::int16_t>(load_big_endian<std::int16_t>(attributes) | log_append_time_bit));
+  store_big_endian(batch.data() + field::max_timestamp, now.value);
+  store_big_endian(batch.data() + field::crc, crc32c(checksummed(batch)));
+}
+
+// Out of line: once per doubling, not once per record.
+void BatchBuilder::grow(std::size_t room) {
+  PARTLOG_CHECK(room <= max_size - used_);
+  constexpr std::size_t first_capacity = 4096;
+  buffer_.grow(std::max(used_ + room, first_capacity));
+}
+
+void BatchBuilder::write_header(char* batch, std::size_t size) const {
+  PARTLOG_CHECK(size <= max_size);
+  store_big_endian(batch + field::base_offset, std::int64_t{0});
+  store_big_endian(batch + field::batch_length, static_cast<std::int32_t>(size - batch_prefix_size));
+  store_big_endian(batch + field::leader_epoch, std::int32_t{0});
+  batch[field::magic] = 2;
+  store_big_endian(batch + field::attributes, static_cast<std::int16_t>(settings_.compression));
+  store_big_endian(batch + field::last_offset_delta, count_ - 1);
+  store_big_endian(batch + field::base_timestamp, base_timestamp_.value);
+  store_big_endian(batch + field::max_timestamp, max_timestamp_.value);
+  store_big_endian(batch + field::producer_id, std::int64_t{-1});
+  store_big_endian(batch + field::producer_epoch, std::int16_t{-1});
+  store_big_endian(batch + field::base_sequence, std::int32_t{-1});
+  store_big_endian(batch + field::record_count, count_);
+  store_big_endian(batch + field::crc, crc32c(checksummed({batch, size})));
+}
+
+std::span<char> BatchBuilder::finish() {
+  PARTLOG_CHECK(count_ > 0);
+  std::span<char> batch(buffer_.data(), used_);
+  if (settings_.compression != Compression::none) {
+    compressed_.resize(batch_header_size);
+    compress(settings_.compression, settings_.level, batch.subspan(batch_header_size), compressed_);
+    batch = compressed_;
+  }
+  write_header(batch.data(), batch.size());
+  return batch;
+}
+
+void BatchBuilder::clear() {
+  used_ = batch_header_size;
+  count_ = 0;
+  max_timestamp_ = no_timestamp;
+}
+
+void BatchBuilder::release() {
+  clear();
+  buffer_.release();
+  std::vector<char>().swap(compressed_);
+}
+
+namespace {
+
+// Whether `count` headers fill exactly [at, end).
+bool headers_are_valid(const char* at, const char* end, std::int32_t count) {
+  for (; count > 0; --count) {
+    std::int32_t size;
+    at = read_varint32(at, end, size);
+    if (at == nullptr || size < 0 || size > end - at) return false;
+    at = read_varint32(at + size, end, size);
+    if (at == nullptr || size > end - at) return false;
+    if (size > 0) at += size;
+  }
+  return at == end;
+}
+
+// A length and that many bytes, or null; nullptr if they do not fit.
+inline const char* read_bytes(const char* at, const char* end, Bytes& bytes) {
+  std::int32_t size;
+  at = read_varint32(at, end, size);
+  if (at == nullptr || size > end - at) return nullptr;
+  if (size < 0) {
+    bytes = {};
+    return at;
+  }
+  bytes = {at, static_cast<std::size_t>(size)};
+  return at + size;
+}
+
+}  // namespace
+
+void RecordDecoder::start(const BatchHeader& header, std::span<const char> batch, std::size_t decompression_limit) {
+  header_ = header;
+  fault_.clear();
+  left_ = header.record_count;
+  last_delta_ = -1;
+  const bool append_time = header.timestamp_type() == TimestampType::log_append_time;
+  time_base_ = static_cast<std::uint64_t>(append_time ? header.max_timestamp.value : header.base_timestamp.value);
+  time_mask_ = append_time ? 0 : ~std::uint64_t{0};
+
+  std::span<const char> records = batch.first(static_cast<std::size_t>(header.size())).subspan(batch_header_size);
+  if (header.compression() != Compression::none && !(left_ == 0 && records.empty())) {
+    fault_ = decompress(header.compression(), records, decompression_limit, decompressed_);
+    records = fault_.empty() ? std::span<const char>(decompressed_) : std::span<const char>();
+  }
+  at_ = records.data();
+  end_ = at_ + records.size();
+  if (fault_.empty() && left_ == 0 && at_ != end_) fault_ = "there are bytes in a batch without records";
+}
+
+// Decodes the record at `position` and moves it behind; returns what is wrong, nullptr if nothing is.
+inline const char* RecordDecoder::decode_record(const char*& position, Record& record) {
+  std::int32_t length;
+  const char* at = read_varint32(position, end_, length);
+  if (at == nullptr) return "the batch ends before its last record";
+  if (length < min_record_size - 1) return "a record is shorter than it can be";
+  if (length > end_ - at) return "a record reaches beyond the end of the batch";
+  const char* const end = at + length;
+  ++at;  // attributes
+
+  std::int64_t time_delta;
+  std::int32_t delta;
+  if ((at = read_varint64(at, end, time_delta)) == nullptr) return "the timestamp of a record is malformed";
+  if ((at = read_varint32(at, end, delta)) == nullptr) return "the offset of a record is malformed";
+  if (delta <= last_delta_ || delta > header_.last_offset_delta) return "the offset of a record is out of order";
+  if ((at = read_bytes(at, end, record.key)) == nullptr) return "the key of a record reaches beyond its end";
+  if ((at = read_bytes(at, end, record.value)) == nullptr) return "the value of a record reaches beyond its end";
+
+  std::int32_t header_count;
+  if ((at = read_varint32(at, end, header_count)) == nullptr) return "the header count of a record is malformed";
+  if (header_count == 0 ? at != end : (header_count < 0 || !headers_are_valid(at, end, header_count))) {
+    return "the headers of a record do not fill its length";
+  }
+  record.headers = {at, static_cast<std::uint32_t>(end - at), static_cast<std::uint32_t>(header_count)};
+  record.timestamp.value = static_cast<std::int64_t>(time_base_ + (static_cast<std::uint64_t>(time_delta) & time_mask_));
+  record.offset = header_.base_offset + delta;
+  last_delta_ = delta;
+  position = end;
+  return nullptr;
+}
+
+std::size_t RecordDecoder::decode(std::span<Record> into) {
+  if (left_ == 0 || !fault_.empty()) return 0;
+  const std::size_t wanted = std::min(into.size(), static_cast<std::size_t>(left_));
+  const char* at = at_;
+  const char* fault = nullptr;
+  std::size_t done = 0;
+  while (done < wanted && (fault = decode_record(at, into[done])) == nullptr) ++done;
+  at_ = at;
+  left_ -= static_cast<std::int32_t>(done);
+  if (fault == nullptr && left_ == 0 && at_ != end_) fault = "there are bytes behind the last record of a batch";
+  if (fault != nullptr) fault_ = fault;
+  return done;
+}
+
+}  // namespace partlog::format
