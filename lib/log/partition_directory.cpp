@@ -1,0 +1,101 @@
+#include "log/partition_directory.h"
+
+#include <algorithm>
+
+#include "base/time_text.h"
+#include "format/file_names.h"
+#include "os/clock.h"
+#include "os/directory.h"
+
+namespace partlog::log {
+
+std::vector<Offset> PartitionDirectory::segment_bases() const {
+  std::vector<Offset> bases;
+  for (const auto& name : os::list_directory(path_)) {
+    if (const auto base = format::parse_segment_file_name(name, format::log_suffix)) bases.push_back(*base);
+  }
+  std::sort(bases.begin(), bases.end());
+  return bases;
+}
+
+Offset PartitionDirectory::log_start() const {
+  const auto file = format::log_start_offset_path(path_);
+  const auto text = os::read_file(file);
+  return text ? format::parse_log_start_offset(*text, file) : Offset{0};
+}
+
+std::int32_t PartitionDirectory::leader_epoch() const {
+  const auto file = format::leader_epoch_checkpoint_path(path_);
+  const auto text = os::read_file(file);
+  if (!text) return 0;
+  const auto epochs = format::parse_leader_epochs(*text, file);
+  return epochs.empty() ? 0 : epochs.back().epoch;
+}
+
+std::optional<format::RecoveryPoint> PartitionDirectory::recovery_point() const {
+  const auto file = format::recovery_point_path(path_);
+  const auto text = os::read_file(file);
+  if (!text) return std::nullopt;
+  // A power failure can leave the renamed file empty: then nothing is known to be stable.
+  if (text->find_first_not_of('\0') == std::string::npos) return format::RecoveryPoint{{0}, {0}, {0}, "unknown"};
+  return format::parse_recovery_point(*text, file);
+}
+
+void PartitionDirectory::move_recovery_point(Offset offset, Offset segment, std::int64_t position, bool durable) const {
+  const auto now = recovery_point();
+  const auto& boot = network_ ? std::string("-") : os::boot_id();
+  if (now && now->boot_id == boot && now->offset >= offset) return;
+  os::replace_file(format::recovery_point_path(path_), format::format_recovery_point({offset, segment, {position}, boot}),
+                   durable);
+}
+
+std::optional<format::RecoveryPoint> PartitionDirectory::suspect_from() const {
+  if (network_) return std::nullopt;
+  auto point = recovery_point();
+  if (!point || point->boot_id == os::boot_id()) return std::nullopt;
+  return point;
+}
+
+std::vector<format::Cut> PartitionDirectory::cuts() const {
+  const auto file = format::cuts_path(path_);
+  const auto text = os::read_file(file, 64 << 20);
+  return text ? format::parse_cuts(*text, file) : std::vector<format::Cut>{};
+}
+
+void PartitionDirectory::add_cut(Offset offset) const {
+  const auto known = cuts();
+  if (!known.empty() && known.back().boot_id == os::boot_id()) return;
+  std::string text;
+  for (const auto& cut : known) text += format::format_cut(cut);
+  text += format::format_cut({offset, os::boot_id(), iso_time(os::clock().now())});
+  os::replace_file(format::cuts_path(path_), text, true);
+}
+
+bool PartitionDirectory::sync_failed() const { return os::status_of(format::sync_failed_path(path_)).has_value(); }
+
+void PartitionDirectory::mark_sync_failed(const std::string& reason) const {
+  try {
+    os::replace_file(format::sync_failed_path(path_), reason + '\n', false);
+  } catch (const Error&) {
+    // The failure to sync is reported in any case; a device that refuses the mark as well refuses the next append too.
+  }
+}
+
+void create_partition_files(const PartitionDirectory& directory, const std::string& topic_id) {
+  const auto& path = directory.path();
+  const auto first = directory.segment({0});
+  for (const auto& empty : {first.log(), first.index(), first.time_index(), format::append_lock_path(path)}) {
+    os::File::open(empty, os::File::Mode::create_new);
+  }
+  os::replace_file(format::leader_epoch_checkpoint_path(path), format::format_leader_epochs({{0, {0}}}), false);
+  os::replace_file(format::partition_metadata_path(path), format::format_partition_metadata(topic_id), false);
+  os::replace_file(format::log_start_offset_path(path), format::format_log_start_offset({0}), false);
+  directory.move_recovery_point({0}, {0}, 0, false);
+  for (const auto& file : {format::leader_epoch_checkpoint_path(path), format::partition_metadata_path(path),
+                           format::log_start_offset_path(path), format::recovery_point_path(path)}) {
+    os::File::open(file, os::File::Mode::read).sync_data();
+  }
+  os::sync_directory(path);
+}
+
+}  // namespace partlog::log

@@ -1,0 +1,55 @@
+// What lies in a partition directory beside the record batches, and which segments there are.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "format/checkpoint.h"
+#include "log/segment_index.h"
+#include "partlog/types.h"
+
+namespace partlog::log {
+
+class PartitionDirectory {
+ public:
+  // `network`: shared between hosts, where boot ids mean nothing.
+  PartitionDirectory(std::string path, bool network) : path_(std::move(path)), network_(network) {}
+
+  const std::string& path() const { return path_; }
+  bool on_network() const { return network_; }
+  SegmentFiles segment(Offset base) const { return {path_, base}; }
+
+  // Base offsets of all segments, ascending.
+  std::vector<Offset> segment_bases() const;
+
+  // The first offset readers may see; 0 where nothing was stored about it.
+  Offset log_start() const;
+  // The epoch that a new batch carries: the last of leader-epoch-checkpoint, 0 without one.
+  std::int32_t leader_epoch() const;
+
+  // nullopt where there is none (a broker's own directory): nothing is known to be unstable then.
+  std::optional<format::RecoveryPoint> recovery_point() const;
+  // Moves the recovery point forward, never back; under the append lock. `durable`: synced with its name.
+  void move_recovery_point(Offset offset, Offset segment, std::int64_t position, bool durable) const;
+  // The recovery point if the host has restarted since it was written (or another host wrote it): everything behind it may have
+  // holes, and the first invalid batch there is where the log ended.
+  std::optional<format::RecoveryPoint> suspect_from() const;
+
+  std::vector<format::Cut> cuts() const;
+  // Adds a line for this boot unless there is one; durable.
+  void add_cut(Offset offset) const;
+
+  // Set after a failed sync: what the device holds is unknown, so nothing may be appended behind it.
+  bool sync_failed() const;
+  void mark_sync_failed(const std::string& reason) const;
+
+ private:
+  std::string path_;
+  bool network_;
+};
+
+// Creates the files of an empty partition in an existing, empty directory; durable on return but for the directory's own name.
+void create_partition_files(const PartitionDirectory& directory, const std::string& topic_id);
+
+}  // namespace partlog::log

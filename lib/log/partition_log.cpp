@@ -1,0 +1,434 @@
+#include "log/partition_log.h"
+
+#include <algorithm>
+#include <limits>
+#include <random>
+#include <thread>
+
+#include "format/file_names.h"
+#include "log/batch_scanner.h"
+#include "log/torn_tail.h"
+#include "os/clock.h"
+#include "os/directory.h"
+
+namespace partlog::log {
+
+namespace {
+
+constexpr std::size_t scan_window_bytes = 64 << 10;
+constexpr std::int64_t preallocation_step = 64 << 20;
+constexpr std::int64_t preallocate_after = 4 << 20;  // appended bytes: a short-lived writer does not reserve space
+
+std::string number(std::int64_t n) { return std::to_string(n); }
+
+std::string offsets_text(Offset first, Offset next) { return number(first.value) + " to " + number(next.value - 1); }
+
+void sleep_10_to_50_ms() {
+  thread_local std::minstd_rand random(std::random_device{}());
+  std::this_thread::sleep_for(std::chrono::milliseconds(10 + random() % 41));
+}
+
+}  // namespace
+
+PartitionLog::PartitionLog(PartitionDirectory directory, PartitionLogOptions options)
+    : directory_(std::move(directory)),
+      options_(std::move(options)),
+      lock_(os::FileLock::open(format::append_lock_path(directory_.path()))) {
+  options_.lock_wait.poll = directory_.on_network();
+  if (const auto status = os::status_of(directory_.path())) directory_id_ = status->id;
+}
+
+PartitionLog::~PartitionLog() { give_back_space(); }
+
+PartitionLog::Appended PartitionLog::append(std::span<char> batch) {
+  auto guard = lock_.lock(options_.lock_wait);
+  try {
+    check_appendable();
+    refresh_tail();
+    if (options_.log_append_time) format::set_log_append_time(batch, os::clock().now());
+    const auto header = format::read_batch_header(batch);
+    const bool rolling = must_roll(header);
+    if (rolling) roll(tail_->next, guard);
+    const auto first = tail_->next;
+    format::set_offset_and_epoch(batch, first, epoch_);
+    write(batch, format::read_batch_header(batch));
+    if (directory_.on_network()) {
+      tail_->file.sync_data();
+      tail_->file.close();  // lets go of the lock on the segment
+      guard.unlock();
+      pause_after_network_append();
+    }
+    return {first, rolling};
+  } catch (...) {
+    tail_.reset();
+    throw;
+  }
+}
+
+// Nobody may append to a partition that was deleted or made anew under the same name, nor behind a failed sync.
+void PartitionLog::check_appendable() const {
+  const auto status = os::status_of(directory_.path());
+  if (!status || status->id != directory_id_) {
+    throw Error(ErrorCode::not_found, options_.name + ": the topic was deleted while it was being written to");
+  }
+  if (directory_.sync_failed()) {
+    throw Error(ErrorCode::refused, options_.name +
+                                        ": an earlier sync failed, so what the device holds is not known; appends are refused "
+                                        "until partlog verify --repair has read the partition back (" +
+                                        format::sync_failed_path(directory_.path()) + ")");
+  }
+}
+
+void PartitionLog::refresh_tail() {
+  if (!recovered_) {
+    if (const auto point = directory_.suspect_from()) recover_after_restart(*point);
+    epoch_ = directory_.leader_epoch();
+    recovered_ = true;
+  }
+  tail_ ? refresh_known_tail() : open_tail();
+}
+
+void PartitionLog::refresh_known_tail() {
+  if (directory_.on_network()) reopen_on_network();
+  if (!tail_is_current()) {
+    const auto now = tail_->file.is_open() ? std::optional(tail_->file.status()) : std::nullopt;
+    const auto at_path = os::status_of(tail_->file.path());
+    if (!now || !at_path || at_path->id != tail_->id || now->size < tail_->end) {
+      open_tail();
+      return;
+    }
+    read_on(*tail_, tail_->end, tail_->next, Behind::writer);
+    go_to_newest_segment();
+  }
+}
+
+bool PartitionLog::tail_is_current() const {
+  const auto status = os::status_of(tail_->file.path());
+  return status && status->id == tail_->id && status->size == tail_->end && !os::status_of(directory_.segment(tail_->next).log());
+}
+
+// A cached "no such file" and cached sizes of another host's changes are dropped by opening the directory, then the segment.
+void PartitionLog::reopen_on_network() {
+  os::File::open(directory_.path(), os::File::Mode::read);
+  auto file = os::File::open_if_exists(directory_.segment(tail_->base).log(), os::File::Mode::write);
+  if (file) {
+    lock_segment(*file);
+    tail_->file = std::move(*file);
+    os::File::open_if_exists(directory_.segment(tail_->next).log(), os::File::Mode::read);
+  }
+}
+
+void PartitionLog::open_tail() {
+  tail_.reset();
+  const auto bases = directory_.segment_bases();
+  const auto start = directory_.log_start();
+  const auto base = bases.empty() ? start : bases.back();
+  if (bases.empty()) os::File::open(directory_.segment(base).log(), os::File::Mode::create);
+  tail_ = open_segment(base);
+  go_to_newest_segment();
+  if (tail_->next < start) {
+    close_tail();
+    os::File::open(directory_.segment(start).log(), os::File::Mode::create_new);
+    tail_ = open_segment(start);
+  }
+}
+
+// Others may have rolled since this process looked last, several times.
+void PartitionLog::go_to_newest_segment() {
+  while (tail_->end > 0 && os::File::open_if_exists(directory_.segment(tail_->next).log(), os::File::Mode::read)) {
+    tail_ = open_segment(tail_->next);
+  }
+}
+
+PartitionLog::Tail PartitionLog::open_segment(Offset base) {
+  const auto files = directory_.segment(base);
+  Tail tail{base, os::File::open(files.log(), os::File::Mode::write),
+            {},   IndexWriter(files, options_.index_interval_bytes),
+            0,    base,
+            {},   0};
+  if (directory_.on_network()) lock_segment(tail.file);
+  const auto status = tail.file.status();
+  tail.id = status.id;
+  if (status.size == 0) {
+    tail.index.reset();
+    return tail;
+  }
+  const auto resume = tail.index.resume(tail.file);
+  if (resume.position > 0) {
+    char header[format::batch_header_size];
+    tail.file.read_at(header, 0);
+    tail.first_timestamp = format::read_batch_header(header).max_timestamp;
+  }
+  read_on(tail, resume.position, resume.expected, Behind::writer);
+  return tail;
+}
+
+// Reads the batches from `position` to the end and brings the indexes up to date with them. What follows the last whole batch is
+// cut if it is a torn tail; true if something was cut.
+bool PartitionLog::read_on(Tail& tail, std::int64_t position, Offset expected, Behind behind) {
+  BatchScanner scanner(tail.file, position, expected, scan_window_bytes);
+  auto found = scanner.next();
+  for (; found == Scan::batch; found = scanner.next()) {
+    if (!tail.first_timestamp) tail.first_timestamp = scanner.header().max_timestamp;
+    tail.index.add(scanner.header(), scanner.position());
+  }
+  tail.end = scanner.position();
+  tail.next = scanner.expected();
+  if (found == Scan::end) return false;
+  if (found == Scan::old) {
+    throw Error(ErrorCode::refused, tail.file.path() + " position " + number(tail.end) +
+                                        ": messages in format v0 or v1 stand here; such a log can be read, not appended to");
+  }
+  cut(tail, scanner, found == Scan::partial, behind);
+  return true;
+}
+
+void PartitionLog::cut(Tail& tail, const BatchScanner& scanner, bool prefix_of_one_batch, Behind behind) {
+  const auto place = tail.file.path() + " position " + number(tail.end) + " (offset " + number(tail.next.value) + ")";
+  if (behind == Behind::writer && end_of_chain_behind(tail.file, tail.end, tail.next)) {
+    throw Error(ErrorCode::damaged, place + ": " + scanner.fault() +
+                                        ", but whole batches follow: the file is damaged, nothing was cut; see partlog verify");
+  }
+  const auto size = tail.file.size();
+  if (!prefix_of_one_batch) keep_cut_bytes(tail, tail.end);
+  tail.file.truncate(tail.end);
+  tail.reserved = 0;
+  notice(options_.name + ": cut " + number(size - tail.end) + " bytes left by " +
+         (behind == Behind::writer ? "a writer that died" : "a restart of the host") + ": " + place);
+}
+
+// What is more than the prefix of one batch might be of use to somebody; zeros are not.
+void PartitionLog::keep_cut_bytes(const Tail& tail, std::int64_t position) {
+  constexpr std::size_t step = 256 << 10;
+  Window window(tail.file, step, false);
+  const auto is_zero = [](char c) { return c == 0; };
+  auto at = position;
+  auto bytes = window.view(at, step);
+  for (; !bytes.empty() && std::all_of(bytes.begin(), bytes.end(), is_zero); bytes = window.view(at, step))
+    at += static_cast<std::int64_t>(bytes.size());
+  if (bytes.empty()) return;
+  auto copy = os::File::open(directory_.path() + '/' + format::cut_file_name(tail.base, {position}), os::File::Mode::create);
+  const auto end = copy.size();  // of what an earlier cut at this place left
+  for (at = position, bytes = window.view(at, step); !bytes.empty(); bytes = window.view(at, step)) {
+    copy.write_at(bytes, end + at - position);
+    at += static_cast<std::int64_t>(bytes.size());
+  }
+  copy.sync_data();
+}
+
+// Behind the recovery point a power failure keeps pages, files and names in any order. The log ends at the first invalid batch,
+// or where the next segment does not follow on; what lies behind that is set aside.
+void PartitionLog::recover_after_restart(const format::RecoveryPoint& point) {
+  const auto bases = directory_.segment_bases();
+  auto at = std::upper_bound(bases.begin(), bases.end(), point.segment);
+  if (at != bases.begin()) --at;
+  Offset next = point.offset;
+  Offset segment = point.segment;
+  std::int64_t end = 0;
+  for (bool first = true; at != bases.end(); ++at, first = false) {
+    if (!first && *at != next) break;
+    const auto files = directory_.segment(*at);
+    Tail tail{*at, os::File::open(files.log(), os::File::Mode::write),
+              {},  IndexWriter(files, options_.index_interval_bytes),
+              0,   *at,
+              {},  0};
+    tail.index.reset();
+    const bool stable_part = *at == point.segment && point.position.value > 0;
+    if (stable_part && tail.file.size() >= point.position.value) {
+      // Known to be on the device before the restart: an invalid batch in there is damage.
+      BatchScanner scanner(tail.file, 0, *at, scan_window_bytes);
+      while (scanner.next_position() < point.position.value) {
+        if (scanner.next() == Scan::batch) continue;
+        throw Error(ErrorCode::damaged,
+                    tail.file.path() + " position " + number(scanner.position()) + ": " + scanner.fault() +
+                        ", though it was on stable storage before the restart; nothing was cut; see partlog verify");
+      }
+    }
+    const bool was_cut = read_on(tail, 0, *at, Behind::restart);
+    const bool last = was_cut || at + 1 == bases.end() || *(at + 1) != tail.next;
+    if (!last) tail.index.close_segment();
+    tail.file.sync_data();
+    tail.index.sync();
+    next = tail.next;
+    segment = *at;
+    end = tail.end;
+    if (last) {
+      ++at;
+      break;
+    }
+  }
+  set_segments_aside({at, bases.end()});
+  os::sync_directory(directory_.path());
+  directory_.add_cut(next);
+  directory_.move_recovery_point(next, segment, end, true);
+}
+
+void PartitionLog::set_segments_aside(std::span<const Offset> bases) {
+  for (const auto base : bases) {
+    const auto files = directory_.segment(base);
+    const auto aside = directory_.path() + '/' + format::cut_file_name(base, {0});
+    notice(options_.name + ": segment " + files.log() + " does not follow on after a restart of the host; kept as " + aside);
+    os::rename_path(files.log(), aside);
+    os::remove_file(files.index());
+    os::remove_file(files.time_index());
+  }
+}
+
+// As a broker does (LogSegment.shouldRoll): by size, by the age of the first batch, and by what 32 bits hold.
+bool PartitionLog::must_roll(const format::BatchHeader& header) const {
+  if (tail_->end == 0) return false;
+  constexpr std::int64_t int32_max = std::numeric_limits<std::int32_t>::max();
+  if (tail_->end > std::min(options_.segment_bytes, int32_max) - header.size()) return true;
+  if (tail_->next + header.last_offset_delta - tail_->base > int32_max) return true;
+  if (tail_->first_timestamp && *tail_->first_timestamp >= Timestamp{0}) {
+    return header.max_timestamp - *tail_->first_timestamp > options_.segment_ms;
+  }
+  return false;
+}
+
+// Before a segment is closed everything before it is synced, so that a start after a power failure checks few segments.
+void PartitionLog::roll(Offset base, const os::FileLock::Guard& guard) {
+  const auto closing = tail_->base;
+  const auto point = directory_.recovery_point();
+  const auto from = point ? point->segment : Offset{0};
+  if (from < closing) {
+    try {
+      sync_segments(from, closing);
+    } catch (const Error& error) {
+      sync_has_failed(error, from, closing);
+    }
+    directory_.move_recovery_point(closing, closing, 0, false);
+  }
+  close_tail();
+  {
+    auto file = os::File::open(directory_.segment(base).log(), os::File::Mode::create_new);
+    if (directory_.on_network()) {
+      lock_segment(file);
+      if (!guard.still_held()) {
+        throw Error(ErrorCode::fenced, options_.name + ": lost " + lock_.path() + " while rolling; nothing was appended");
+      }
+    }
+  }
+  tail_ = open_segment(base);
+}
+
+void PartitionLog::close_tail() {
+  tail_->index.close_segment();
+  if (!directory_.on_network()) tail_->file.truncate(tail_->end);  // gives back what was preallocated behind the end
+  if (directory_.on_network()) tail_->file.sync_data();
+}
+
+void PartitionLog::write(std::span<const char> batch, const format::BatchHeader& header) {
+  auto& tail = *tail_;
+  preallocate(header.size());
+  try {
+    tail.file.write_at(batch, tail.end);
+  } catch (const Error&) {
+    tail.file.truncate(tail.end);
+    throw;
+  }
+  const auto position = tail.end;
+  tail.end += header.size();
+  tail.next = header.next_offset();
+  if (!tail.first_timestamp) tail.first_timestamp = header.max_timestamp;
+  if (!unsynced_) unsynced_ = Unsynced{header.base_offset, {}, {}, 0};
+  unsynced_->next = tail.next;
+  unsynced_->segment = tail.base;
+  unsynced_->position = tail.end;
+  try {
+    tail.index.add(header, position);
+  } catch (const Error&) {
+    // The batch is stored; the index is brought up to date by whoever opens the segment next.
+    if (!directory_.on_network()) tail_ = open_segment(tail.base);
+  }
+}
+
+void PartitionLog::preallocate(std::int64_t size) {
+  auto& tail = *tail_;
+  appended_bytes_ += size;
+  if (directory_.on_network() || appended_bytes_ < preallocate_after || tail.end + size <= tail.reserved) return;
+  const auto step = std::max(size, std::min(preallocation_step, options_.segment_bytes - tail.end));
+  tail.reserved = tail.file.preallocate(tail.end, step) ? tail.end + step : std::numeric_limits<std::int64_t>::max();
+}
+
+// Under the lock, to the size that the file has at that moment: others may have appended meanwhile.
+void PartitionLog::give_back_space() noexcept {
+  if (!tail_ || tail_->reserved == 0 || directory_.on_network()) return;
+  try {
+    os::LockWait briefly;
+    briefly.timeout = std::chrono::milliseconds(1000);
+    const auto guard = lock_.lock(briefly);
+    tail_->file.truncate(tail_->file.size());
+    tail_->reserved = 0;
+  } catch (const std::exception&) {
+    // The space comes back with the next roll or writer.
+  }
+}
+
+void PartitionLog::lock_segment(const os::File& file) const {
+  const auto limit = options_.lock_wait.timeout;
+  const auto start = os::clock().monotonic_us();
+  while (!os::try_lock_data(file.descriptor())) {
+    if (options_.lock_wait.stop != nullptr && options_.lock_wait.stop->load())
+      throw Error(ErrorCode::interrupted, "interrupted while waiting for " + file.path());
+    if (limit && os::clock().monotonic_us() - start > limit->count() * 1000)
+      throw Error(ErrorCode::busy, file.path() + ": locked by another host");
+    sleep_10_to_50_ms();
+  }
+}
+
+// Waiting in the kernel is unfair between hosts: whoever polls gets its turn only if the lock is left alone for a moment.
+void PartitionLog::pause_after_network_append() const { sleep_10_to_50_ms(); }
+
+// The segments from the one that holds `from` to the last below `below`, with their names.
+void PartitionLog::sync_segments(Offset from, Offset below) {
+  const auto bases = directory_.segment_bases();
+  auto at = std::upper_bound(bases.begin(), bases.end(), from);
+  if (at != bases.begin()) --at;
+  for (; at != bases.end() && *at < below; ++at) {
+    const auto files = directory_.segment(*at);
+    for (const auto& path : {files.log(), files.index(), files.time_index()}) {
+      if (auto file = os::File::open_if_exists(path, os::File::Mode::read)) file->sync_data();
+    }
+  }
+  os::sync_directory(directory_.path());
+}
+
+void PartitionLog::sync() {
+  if (!unsynced_) return;
+  if (!directory_.on_network()) {
+    try {
+      sync_known();
+    } catch (const Error& error) {
+      sync_has_failed(error, unsynced_->first, unsynced_->next);
+    }
+  }
+  unsynced_.reset();
+}
+
+void PartitionLog::sync_known() {
+  const auto point = directory_.recovery_point();
+  const auto from = point ? point->segment : Offset{0};
+  if (point && from == unsynced_->segment && tail_ && tail_->base == from) {
+    tail_->file.sync_data();  // its name was synced when the recovery point came here
+  } else {
+    sync_segments(from, unsynced_->segment + 1);
+  }
+  // Moving the point spares work after a power failure; whoever holds the lock now will do so too.
+  if (const auto guard = lock_.try_lock()) {
+    directory_.move_recovery_point(unsynced_->next, unsynced_->segment, unsynced_->position, false);
+  }
+}
+
+void PartitionLog::sync_has_failed(const Error& reason, Offset first, Offset next) const {
+  directory_.mark_sync_failed(std::string("offsets ") + offsets_text(first, next) + ": " + reason.what());
+  throw Error(ErrorCode::io,
+              options_.name + ": sync failed, offsets " + offsets_text(first, next) + " are in doubt: " + reason.what(),
+              reason.system_error());
+}
+
+void PartitionLog::notice(const std::string& text) const {
+  if (options_.notice) options_.notice(text);
+}
+
+}  // namespace partlog::log

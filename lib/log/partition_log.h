@@ -1,0 +1,113 @@
+// The writing side of one partition: the append protocol with recovery of what a dead writer or a power failure left, rolling,
+// and sync.
+//
+// One PartitionLog belongs to one thread; any number of them, in this process and others, may append to the same partition. Only
+// the lock file is opened before the first append.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "log/partition_directory.h"
+#include "log/segment_index.h"
+#include "os/file.h"
+#include "os/file_lock.h"
+#include "partlog/store.h"
+
+namespace partlog::log {
+
+struct PartitionLogOptions {
+  std::string name;  // "topic-partition", for messages
+  std::int64_t segment_bytes = 1 << 30;
+  std::int64_t segment_ms = 7LL * 24 * 3600 * 1000;
+  std::int64_t index_interval_bytes = 4096;
+  bool log_append_time = false;
+  os::LockWait lock_wait;
+  Notice notice;
+};
+
+class PartitionLog {
+ public:
+  PartitionLog(PartitionDirectory directory, PartitionLogOptions options);
+  ~PartitionLog();
+  PartitionLog(PartitionLog&&) noexcept = default;
+  PartitionLog& operator=(PartitionLog&&) noexcept = default;
+
+  struct Appended {
+    Offset first;
+    bool rolled;  // the batch stands at the start of a new segment
+  };
+  // Appends a finished batch (BatchBuilder::finish) and patches offset, epoch and, if configured, append time into it. Any other
+  // process sees the batch whole or not at all. On an Error nothing of it is stored. On a network file system it is durable on
+  // return, locally only after sync().
+  Appended append(std::span<char> batch);
+
+  // Makes everything up to the last batch appended here durable, also what other processes wrote before it. Blocks for the
+  // device. A failure is an Error(io) naming the offsets in doubt; the partition then refuses appends.
+  void sync();
+  // Whether there is something for sync() to do.
+  bool needs_sync() const { return unsynced_.has_value(); }
+
+ private:
+  // The active segment as this process last saw it; valid under the lock once refreshed.
+  struct Tail {
+    Offset base;
+    os::File file;
+    os::FileId id;
+    IndexWriter index;
+    std::int64_t end = 0;                      // position behind the last batch
+    Offset next;                               // end offset
+    std::optional<Timestamp> first_timestamp;  // largest of the first batch: segment.ms counts from it
+    std::int64_t reserved = 0;                 // space is preallocated up to here
+  };
+  // What sync() has to cover.
+  struct Unsynced {
+    Offset first;
+    Offset next;
+    Offset segment;
+    std::int64_t position;
+  };
+  enum class Behind { writer, restart };  // who may have left an invalid tail: a writer that died, or a restart of the host
+
+  void check_appendable() const;
+  void refresh_tail();
+  void refresh_known_tail();
+  bool tail_is_current() const;
+  void open_tail();
+  void go_to_newest_segment();
+  Tail open_segment(Offset base);
+  void reopen_on_network();
+  bool read_on(Tail& tail, std::int64_t position, Offset expected, Behind behind);
+  void cut(Tail& tail, const class BatchScanner& scanner, bool prefix_of_one_batch, Behind behind);
+  void keep_cut_bytes(const Tail& tail, std::int64_t position);
+  void recover_after_restart(const format::RecoveryPoint& point);
+  void set_segments_aside(std::span<const Offset> bases);
+  bool must_roll(const format::BatchHeader& header) const;
+  void roll(Offset base, const os::FileLock::Guard& guard);
+  void close_tail();
+  void write(std::span<const char> batch, const format::BatchHeader& header);
+  void preallocate(std::int64_t size);
+  void give_back_space() noexcept;
+  void lock_segment(const os::File& file) const;
+  void sync_segments(Offset from, Offset below);
+  void sync_known();
+  void pause_after_network_append() const;
+  void notice(const std::string& text) const;
+  [[noreturn]] void sync_has_failed(const Error& reason, Offset first, Offset next) const;
+
+  PartitionDirectory directory_;
+  PartitionLogOptions options_;
+  os::FileLock lock_;
+  os::FileId directory_id_;
+  std::int32_t epoch_ = 0;
+  bool recovered_ = false;  // the restart of the host has been dealt with
+  std::optional<Tail> tail_;
+  std::int64_t appended_bytes_ = 0;
+  std::optional<Unsynced> unsynced_;
+};
+
+}  // namespace partlog::log

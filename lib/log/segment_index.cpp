@@ -1,0 +1,159 @@
+#include "log/segment_index.h"
+
+#include <algorithm>
+#include <array>
+
+#include "format/file_names.h"
+#include "log/batch_scanner.h"
+
+namespace partlog::log {
+
+using format::offset_index_entry_size;
+using format::OffsetIndexEntry;
+using format::time_index_entry_size;
+using format::TimeIndexEntry;
+
+namespace {
+
+constexpr auto index_step = static_cast<std::int64_t>(offset_index_entry_size);
+constexpr auto time_step = static_cast<std::int64_t>(time_index_entry_size);
+
+OffsetIndexEntry read_entry(const os::File& file, std::int64_t n, Offset base) {
+  std::array<char, offset_index_entry_size> bytes{};
+  file.read_at(bytes, n * index_step);
+  return format::decode_offset_index_entry(bytes.data(), base);
+}
+
+TimeIndexEntry read_time_entry(const os::File& file, std::int64_t n, Offset base) {
+  std::array<char, time_index_entry_size> bytes{};
+  file.read_at(bytes, n * time_step);
+  return format::decode_time_index_entry(bytes.data(), base);
+}
+
+// The number of entries n in [0, count) for which `holds` is true, if it is true for all entries before some point and false
+// behind.
+template <class Predicate>
+std::int64_t partition_point(std::int64_t count, Predicate holds) {
+  std::int64_t low = 0;
+  while (low < count) {
+    const auto middle = low + (count - low) / 2;
+    if (holds(middle)) {
+      low = middle + 1;
+    } else {
+      count = middle;
+    }
+  }
+  return low;
+}
+
+}  // namespace
+
+std::string SegmentFiles::log() const { return directory + '/' + format::segment_file_name(base, format::log_suffix); }
+std::string SegmentFiles::index() const { return directory + '/' + format::segment_file_name(base, format::index_suffix); }
+std::string SegmentFiles::time_index() const {
+  return directory + '/' + format::segment_file_name(base, format::time_index_suffix);
+}
+
+// A running broker preallocates its indexes with zeros. No entry but the first can have relative offset 0 and position 0.
+IndexReader::IndexReader(const SegmentFiles& files)
+    : base_(files.base),
+      index_(os::File::open_if_exists(files.index(), os::File::Mode::read)),
+      time_(os::File::open_if_exists(files.time_index(), os::File::Mode::read)) {
+  if (index_) {
+    entries_ = partition_point(index_->size() / index_step, [&](std::int64_t n) { return entry(n).position.value != 0; });
+  }
+  if (time_) {
+    time_entries_ =
+        partition_point(time_->size() / time_step, [&](std::int64_t n) { return time_entry(n).timestamp.value != 0; });
+  }
+}
+
+OffsetIndexEntry IndexReader::entry(std::int64_t n) const { return read_entry(*index_, n, base_); }
+TimeIndexEntry IndexReader::time_entry(std::int64_t n) const { return read_time_entry(*time_, n, base_); }
+
+std::optional<OffsetIndexEntry> IndexReader::floor(Offset offset) const {
+  const auto n = partition_point(entries_, [&](std::int64_t i) { return entry(i).offset <= offset; });
+  if (n == 0) return std::nullopt;
+  return entry(n - 1);
+}
+
+std::optional<OffsetIndexEntry> IndexReader::last() const {
+  if (entries_ == 0) return std::nullopt;
+  return entry(entries_ - 1);
+}
+
+std::optional<TimeIndexEntry> IndexReader::time_below(Timestamp time) const {
+  const auto n = partition_point(time_entries_, [&](std::int64_t i) { return time_entry(i).timestamp < time; });
+  if (n == 0) return std::nullopt;
+  return time_entry(n - 1);
+}
+
+std::optional<TimeIndexEntry> IndexReader::last_time() const {
+  if (time_entries_ == 0) return std::nullopt;
+  return time_entry(time_entries_ - 1);
+}
+
+IndexWriter::IndexWriter(const SegmentFiles& files, std::int64_t interval_bytes)
+    : base_(files.base),
+      interval_(interval_bytes),
+      index_(os::File::open(files.index(), os::File::Mode::create)),
+      time_(os::File::open(files.time_index(), os::File::Mode::create)),
+      index_size_(index_.size()),
+      time_size_(time_.size()),
+      largest_{no_timestamp, files.base} {}
+
+// The last entry is believed if the batch it names stands there whole; the time index if it covers that batch's timestamp.
+IndexWriter::Resume IndexWriter::resume(const os::File& log) {
+  const bool whole = index_size_ > 0 && index_size_ % index_step == 0 && time_size_ % time_step == 0;
+  if (whole) {
+    const auto entry = read_entry(index_, index_size_ / index_step - 1, base_);
+    const auto time =
+        time_size_ > 0 ? read_time_entry(time_, time_size_ / time_step - 1, base_) : TimeIndexEntry{no_timestamp, base_};
+    BatchScanner scanner(log, entry.position.value, base_, 16 << 10);
+    const bool right = entry.position.value > 0 && scanner.next() == Scan::batch &&
+                       scanner.header().last_offset() == entry.offset && time.timestamp >= scanner.header().max_timestamp &&
+                       time.offset >= base_;
+    if (right) {
+      indexed_position_ = entry.position.value;
+      largest_ = time;
+      last_time_ = time.timestamp;
+      return {scanner.next_position(), scanner.expected()};
+    }
+  }
+  reset();
+  return {0, base_};
+}
+
+void IndexWriter::reset() {
+  if (index_size_ > 0) index_.truncate(0);
+  if (time_size_ > 0) time_.truncate(0);
+  index_size_ = time_size_ = indexed_position_ = 0;
+  largest_ = {no_timestamp, base_};
+  last_time_ = no_timestamp;
+}
+
+// The time index goes first: an entry in the offset index then tells that the time index is complete up to it.
+void IndexWriter::add(const format::BatchHeader& header, std::int64_t position) {
+  if (header.max_timestamp > largest_.timestamp) largest_ = {header.max_timestamp, header.last_offset()};
+  if (position - indexed_position_ <= interval_) return;
+  add_time_entry();
+  index_.write_at(format::encode(OffsetIndexEntry{header.last_offset(), {position}}, base_), index_size_);
+  index_size_ += index_step;
+  indexed_position_ = position;
+}
+
+void IndexWriter::add_time_entry() {
+  if (largest_.timestamp <= last_time_) return;
+  time_.write_at(format::encode(largest_, base_), time_size_);
+  time_size_ += time_step;
+  last_time_ = largest_.timestamp;
+}
+
+void IndexWriter::close_segment() { add_time_entry(); }
+
+void IndexWriter::sync() {
+  index_.sync_data();
+  time_.sync_data();
+}
+
+}  // namespace partlog::log

@@ -1,0 +1,89 @@
+// The sparse indexes beside a segment's log file (.index and .timeindex), as a Kafka broker keeps them.
+//
+// For reading they are hints: every position is checked against the batch that stands there. For writing, the entries depend on
+// the batches alone, whichever process wrote them (org.apache.kafka.storage.internals.log.LogSegment.append): a batch gets an
+// entry if it starts more than index.interval.bytes behind the batch indexed last, and the time index an entry there if the
+// largest timestamp rose since its last one.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "format/index_entry.h"
+#include "format/record_batch.h"
+#include "os/file.h"
+#include "partlog/types.h"
+
+namespace partlog::log {
+
+// Paths of a segment's files.
+struct SegmentFiles {
+  std::string directory;
+  Offset base;
+  std::string log() const;
+  std::string index() const;
+  std::string time_index() const;
+};
+
+// Looks entries up without trusting them. Any file may be missing, short, long, zero-padded or wrong.
+class IndexReader {
+ public:
+  explicit IndexReader(const SegmentFiles& files);
+
+  // The last entry with an offset not above `offset`.
+  std::optional<format::OffsetIndexEntry> floor(Offset offset) const;
+  // The entry before the one at this position.
+  std::optional<format::OffsetIndexEntry> last() const;
+  // The last time index entry with a timestamp below `time`.
+  std::optional<format::TimeIndexEntry> time_below(Timestamp time) const;
+  std::optional<format::TimeIndexEntry> last_time() const;
+
+ private:
+  format::OffsetIndexEntry entry(std::int64_t n) const;
+  format::TimeIndexEntry time_entry(std::int64_t n) const;
+
+  Offset base_;
+  std::optional<os::File> index_;
+  std::optional<os::File> time_;
+  std::int64_t entries_ = 0;  // without zero padding
+  std::int64_t time_entries_ = 0;
+};
+
+// Writes both indexes of the active segment. Used under the append lock only.
+class IndexWriter {
+ public:
+  IndexWriter(const SegmentFiles& files, std::int64_t interval_bytes);
+
+  // Where the log must be read on from to know the state: behind the batch of the last entry, if that entry is right according to
+  // `log`; else from 0, with both indexes emptied.
+  struct Resume {
+    std::int64_t position;
+    Offset expected;
+  };
+  Resume resume(const os::File& log);
+
+  // Every batch from there on, in order, read or appended. Writes entries that are due.
+  void add(const format::BatchHeader& header, std::int64_t position);
+  // Drops all entries and starts anew at position 0.
+  void reset();
+  // The last time index entry of a segment that is being closed.
+  void close_segment();
+
+  void sync();
+
+ private:
+  void add_time_entry();
+
+  Offset base_;
+  std::int64_t interval_;
+  os::File index_;
+  os::File time_;
+  std::int64_t index_size_;
+  std::int64_t time_size_;
+  std::int64_t indexed_position_ = 0;   // of the batch indexed last; the segment's start before there is one
+  format::TimeIndexEntry largest_;      // so far in the log
+  Timestamp last_time_ = no_timestamp;  // of the last time index entry
+};
+
+}  // namespace partlog::log
