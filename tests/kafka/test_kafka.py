@@ -1,0 +1,356 @@
+"""Kafka agrees: its tools, its segment code, its Java clients and its broker read what partlog writes, and the other way round.
+
+Needs bash, Maven, a JDK from 17 on, and the network the first time. Without them nothing is run and the status is 77, unless
+PARTLOG_KAFKA_REQUIRED is set: then that is a failure.
+"""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import unittest
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1] / "system")]
+
+import beside  # noqa: E402
+import harness  # noqa: E402
+
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+T0 = 1_700_000_000_000
+DEFAULT_INTERVAL = 4096
+HEADERS = [(b"h", b"1"), (b"h", None), (b"h", b""), (b"", b"\x00\xff"), ("größe".encode(), b"x")]
+
+
+def mixed_records(rng, count, longest=900):
+    """(key, value, headers, timestamp) of every kind: null, empty, binary, long, with and without headers, times out of order."""
+    records = []
+    for i in range(count):
+        key = rng.choice([None, b"", b"key %d" % (i % 50), rng.randbytes(rng.randrange(1, 20))])
+        value = rng.choice([None, b"", b"text %d " % i * rng.randrange(1, 30), rng.randbytes(rng.randrange(1, longest))])
+        headers = rng.sample(HEADERS, rng.randrange(len(HEADERS))) if rng.random() < 0.3 else []
+        records.append((key, value, headers, T0 + rng.randrange(100_000) + i))
+    records[count // 2] = (b"large", b"large value " * 9000, [], T0)  # several blocks in every codec
+    records[count // 2 + 1] = (b"large", rng.randbytes(100_000), [], T0)
+    return records
+
+
+def as_input(records):
+    return "".join(beside.json_line(*record) + "\n" for record in records).encode()
+
+
+def content(record):
+    return (record["key"], record["value"], record["headers"], record["timestamp"])
+
+
+def segments_of(directory):
+    """The .log files of a partition, oldest first: all but the last are rolled."""
+    return sorted(Path(directory).glob("*.log"))
+
+
+def with_indexes(logs):
+    return [log.with_suffix(suffix) for log in logs for suffix in (".index", ".timeindex")]
+
+
+class KafkaTest(harness.Test):
+    def consumed(self, topic, partition=None, **how):
+        words = [] if partition is None else ["-p", str(partition)]
+        out = self.consume("-J", *words, topic=topic, **how).out
+        return [beside.parse_json_line(line) for line in out.decode().split("\n") if line]
+
+    def assert_records(self, got, expected, what):
+        """Like assertEqual for long lists, but says only where they part."""
+        for at, (one, other) in enumerate(zip(got, expected)):
+            if one != other:
+                self.fail(f"{what}: item {at} is {str(one)[:600]}\n instead of {str(other)[:600]}")
+        self.assertEqual(len(got), len(expected), what)
+
+    def assert_indexed_as_a_broker_does(self, partitions):
+        """`.index` and `.timeindex` of (directory, index.interval.bytes) against Kafka's own, byte for byte.
+
+        The active segment's time index may still lack the entry that a segment gets last, at its roll.
+        Returns the number of rolled segments.
+        """
+        jobs = [(log, Path(self.directory) / "again" / str(number) / log.stem, interval)
+                for number, (directory, interval) in enumerate(partitions) for log in segments_of(directory)]
+        beside.reindex(jobs)
+        last = {segments_of(directory)[-1] for directory, _ in partitions}
+        unequal = []
+        for log, again, interval in jobs:
+            for ours in with_indexes([log]):
+                have, want = ours.read_bytes() if ours.exists() else None, (again / ours.name).read_bytes()
+                open_end = log in last and ours.suffix == ".timeindex" and have == want[:-12]
+                if have != want and not open_end:
+                    sizes = f"{'none' if have is None else len(have)} bytes, Kafka's {len(want)}"
+                    unequal.append(f"{ours} (index.interval.bytes {interval}, {'active' if log in last else 'rolled'}): {sizes}")
+        self.assertEqual(unequal, [], f"{len(unequal)} of {2 * len(jobs)} index files differ from Kafka's")
+        return len(jobs) - len(last)
+
+
+class Files(KafkaTest):
+    """What needs no broker: Kafka's dump tool and segment code."""
+
+    def test_dump_tool_reads_what_we_wrote_with_every_codec(self):
+        rng = harness.new_random("codecs")
+        written = {}
+        for codec in CODECS:
+            for stamp in ("CreateTime", "LogAppendTime"):
+                topic = f"{codec}-{stamp}"
+                written[topic] = mixed_records(rng, 700)
+                self.create(topic, segment_bytes=150_000, message_timestamp_type=stamp, index_interval_bytes=2000)
+                self.produce(as_input(written[topic]), "-J", "-z", codec, "--batch-size", "3000", topic=topic)
+        logs = {topic: segments_of(self.partition(topic)) for topic in written}
+        batches, dumped, complaints = beside.dump_records([log for of_topic in logs.values() for log in of_topic])
+        self.assertEqual(complaints, [])
+        at = 0
+        for topic, records in written.items():
+            codec, stamp = topic.split("-")
+            self.assertGreaterEqual(len(logs[topic]), 2, f"{topic}: no segment was rolled")
+            ours = self.consumed(topic)
+            times = [r[3] for r in records] if stamp == "CreateTime" else [r["timestamp"] for r in ours]
+            self.assert_records([content(r) for r in ours], [r[:3] + (t,) for r, t in zip(records, times)], f"{topic}: consume -J")
+            expected = [(offset, stamp, t, ",".join(name.decode() for name, _ in headers), key, value)
+                        for offset, (t, (key, value, headers, _)) in enumerate(zip(times, records))]
+            self.assert_records(dumped[at:at + len(records)], expected, f"{topic}: Kafka's dump")
+            at += len(records)
+            for log in logs[topic]:
+                self.assertGreater(log.stat().st_size, 0)
+        self.assertEqual(len(dumped), at)
+        for codec in CODECS:
+            self.assertGreater(sum(batch[3] == codec for batch in batches), 20, f"too few batches with {codec} to show anything")
+        indexes = with_indexes([log for of_topic in logs.values() for log in of_topic])
+        self.assertEqual(beside.check_indexes(indexes), [])
+        self.assertTrue(all(any(log.with_suffix(".index").stat().st_size for log in logs[topic]) for topic in logs), "no index entry to check")
+        rolled = self.assert_indexed_as_a_broker_does([(self.partition(topic), 2000) for topic in written])
+        beside.say(f"dump tool: {len(dumped)} records in {len(batches)} batches of 5 codecs, 2 kinds of timestamp; {rolled} rolled segments")
+
+    def test_indexes_equal_a_brokers_whoever_wrote_them(self):
+        rng = harness.new_random("indexes")
+        partitions, killed = [], 0
+        source = Path(self.directory) / "input"
+        source.write_bytes(as_input([(None, rng.randbytes(rng.randrange(1, 300)), [], T0 + rng.randrange(1000) * (i % 7)) for i in range(4000)]))
+        for interval in (1, 100, DEFAULT_INTERVAL):
+            config = {} if interval == DEFAULT_INTERVAL else {"index_interval_bytes": interval}
+            for writers in ("one", "many"):
+                topic = f"{writers}-{interval}"
+                self.create(topic, segment_bytes=40_000, **config)
+                if writers == "one":
+                    self.run_program("produce", topic, str(source), "-J", "--batch-size", "1500")
+                else:
+                    killed += self.many_writers(topic, source, rng)
+                partitions.append((self.partition(topic), interval))
+        rolled = self.assert_indexed_as_a_broker_does(partitions)
+        self.assertGreater(rolled, 100, "too few segments to show anything")
+        logs = [log for directory, _ in partitions for log in segments_of(directory)]
+        for at in range(0, len(logs), 300):
+            part = logs[at:at + 300]
+            self.assertEqual(beside.dump_records(part)[2], [])
+            self.assertEqual(beside.check_indexes(with_indexes(part)), [])
+        beside.say(f"indexes: {rolled} rolled segments equal, {killed} writers killed meanwhile")
+
+    def many_writers(self, topic, source, rng):
+        """Three writers that finish beside writers killed while they write, in rounds; then one more that tidies up."""
+        killed = 0
+        for _ in range(harness.scaled(3)):
+            before = len(segments_of(self.partition(topic)))
+            victims = [self.endless_writer(topic, source) for _ in range(3)]
+            finishing = [self.start("produce", topic, str(source), "-J", "-q", "--batch-size", str(size), stdin=subprocess.DEVNULL,
+                                    stderr=subprocess.DEVNULL) for size in (700, 1500, 5000)]
+            harness.wait_until(lambda: len(segments_of(self.partition(topic))) >= before + 5, f"segments of {topic} to roll")
+            for victim in victims:
+                time.sleep(rng.random() * 0.03)  # not to wait for anything: only to spread the kills
+                self.assertIsNone(victim.poll(), "a writer ended by itself")
+                victim.send_signal(signal.SIGKILL)
+                self.assertEqual(victim.wait(), -signal.SIGKILL)
+                killed += 1
+            for writer in finishing:
+                self.assertEqual(writer.wait(harness.DEADLINE), 0)
+        self.produce(b"the last record\n", topic=topic)
+        return killed
+
+    def endless_writer(self, topic, source):
+        feeder = subprocess.Popen(["sh", "-c", 'while cat "$0" 2>/dev/null; do :; done', source], stdout=subprocess.PIPE)
+        self.processes.append(feeder)
+        writer = self.start("produce", topic, "-J", "-q", "--batch-size", "1500", "--sync", "none", stdin=feeder.stdout, stderr=subprocess.DEVNULL)
+        feeder.stdout.close()  # or the feeder outlives its writer
+        return writer
+
+
+class BesideBroker(KafkaTest):
+    """What needs a broker: one for the whole class, started anew only where its files are exchanged."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.home = Path(harness.tempfile.mkdtemp(prefix="partlog-kafka-"))
+        cls.addClassCleanup(shutil.rmtree, cls.home)
+        cls.broker = beside.Broker(cls.home / "broker")
+        cls.addClassCleanup(cls.broker.stop)
+        cls.restart()
+
+    @classmethod
+    def restart(cls):
+        cls.broker.start("log.retention.ms=-1")  # the records of the tests bear old timestamps
+
+    def test_keys_land_where_the_java_producer_puts_them(self):
+        rng = harness.new_random("keys")
+        keys = [b"", b"\x00", b"\xff" * 3, "schlüssel".encode(), b"k" * 100_000] + [bytes([n]) for n in range(256)]
+        keys += [b"user-%06d" % n for n in range(1500)] + [rng.randbytes(rng.randrange(1, 64)) for _ in range(1500)]
+        keys += [rng.randbytes(n) for n in range(64, 3000, 9)]
+        for partitions in (12, 64):
+            topic = f"keys-{partitions}"
+            self.broker.create_topic(topic, partitions)
+            theirs = [partition for partition, _ in self.broker.produce(topic, [(key, b"%d" % n) for n, key in enumerate(keys)])]
+            self.assertEqual(len(theirs), len(keys))
+            self.create(topic, "-p", str(partitions))
+            self.produce(as_input([(key, b"%d" % n, [], None) for n, key in enumerate(keys)]), "-J", topic=topic)
+            ours = {int(r["value"]): r["partition"] for r in self.consumed(topic)}
+            self.assertEqual(len(ours), len(keys))
+            elsewhere = [f"{keys[n][:40]!r} ({len(keys[n])} bytes): {ours[n]}, Kafka {theirs[n]}" for n in range(len(keys)) if ours[n] != theirs[n]]
+            self.assertEqual(elsewhere[:20], [], f"{len(elsewhere)} of {len(keys)} keys land elsewhere among {partitions} partitions")
+            self.assertEqual(len(set(theirs)), partitions)
+            if partitions == 12:  # the same through -K
+                plain = {n: key for n, key in enumerate(keys) if b"\n" not in key and b"\t" not in key}
+                self.create("text-keys", "-p", str(partitions))
+                self.produce(b"".join(key + b"\t%d\n" % n for n, key in plain.items()), "-K", "\\t", topic="text-keys")
+                got = {int(r["value"]): (r["key"], r["partition"]) for r in self.consumed("text-keys")}
+                self.assertEqual(got, {n: (key, theirs[n]) for n, key in plain.items()})
+        beside.say(f"partitioner: {len(keys)} keys over 12 and over 64 partitions land alike")
+
+    def test_partitions_move_to_a_broker_and_back(self):
+        rng = harness.new_random("moves")
+        self.expect_sound = False  # the reader of the harness takes nothing but what we write; here Kafka's tool checks
+        written = self.write_what_will_move(rng)
+        for topic, stamp in (("moved", "CreateTime"), ("stamped", "LogAppendTime")):
+            self.broker.create_topic(topic, written[topic], f"message.timestamp.type={stamp}")
+        self.broker.stop()
+        for topic, partitions in written.items():
+            for number in range(partitions):
+                self.replace_partition_files(self.broker.partition(topic, number), self.partition(topic, number))
+        self.restart()
+        held = {}
+        for topic, partitions in written.items():
+            with self.subTest(f"the broker serves {topic} record for record"):
+                self.compare_with_broker(topic, partitions)
+            with self.subTest(f"the broker adds records to {topic}"):
+                new = [(rng.choice([None, b"", rng.randbytes(9)]), b"from the broker %d" % n) for n in range(2000)]
+                held[topic] = self.produce_through_broker(topic, new)
+        self.broker.stop()
+        self.check_files_of_broker(written)
+
+        # Cleanly stopped: the whole directory comes back, the files that only we know among it.
+        for topic, partitions in written.items():
+            for number in range(partitions):
+                directory = Path(self.partition(topic, number))
+                shutil.rmtree(directory)
+                shutil.copytree(self.broker.partition(topic, number), directory)
+        self.go_on_in_our_store(written, held, "the directory as a stopped broker left it")
+
+        # Killed: indexes of their full preallocated size, and only the broker's own files come back. This is the last thing that
+        # happens to the broker, since a start after a kill takes 10 s.
+        self.restart()
+        for topic in written:
+            held[topic] = self.produce_through_broker(topic, [(b"%d" % n, b"before the kill %d" % n) for n in range(300)])
+        self.broker.stop("--kill")
+        for topic, partitions in written.items():
+            for number in range(partitions):
+                directory = Path(self.partition(topic, number))
+                shutil.rmtree(directory)
+                directory.mkdir()
+                for name in self.broker_files(self.broker.partition(topic, number)):
+                    shutil.copy2(name, directory)
+        self.go_on_in_our_store(written, held, "the directory as a killed broker left it")
+        beside.say(f"broker: {sum(len(records) for of_topic in held.values() for records in of_topic.values())} records there and back")
+
+    def write_what_will_move(self, rng):
+        """Two topics in our store; the number of partitions of each. The last partition of `moved` stays empty."""
+        self.create("moved", "-p", "3", segment_bytes=150_000)
+        self.create("stamped", segment_bytes=150_000, message_timestamp_type="LogAppendTime")
+        for codec in CODECS:
+            for topic, partition in (("moved", "0"), ("moved", "1"), ("stamped", "0")):
+                self.produce(as_input(mixed_records(rng, 300)), "-J", "-p", partition, "-z", codec, "--batch-size", "4000", topic=topic)
+        for topic, partition in (("moved", 0), ("moved", 1), ("stamped", 0)):
+            self.assertGreater(len(segments_of(self.partition(topic, partition))), 3)
+        return {"moved": 3, "stamped": 1}
+
+    def replace_partition_files(self, of_broker, ours):
+        """Exchanges all files of a stopped broker's partition but the one with its topic id."""
+        for name in of_broker.iterdir():
+            if name.name != "partition.metadata":
+                name.unlink()
+        for name in Path(ours).iterdir():
+            if name.name != "partition.metadata":
+                shutil.copy2(name, of_broker)
+
+    def compare_with_broker(self, topic, partitions):
+        ranges, served = self.broker.consume(topic)
+        for number in range(partitions):
+            ours = self.consumed(topic, number)
+            self.assert_records(served[number], ours, f"{topic}-{number} as the broker serves it")
+            self.assertEqual(ranges[number], (0, len(ours)))
+        self.assertEqual(self.broker.complaints(topic), [])
+
+    def produce_through_broker(self, topic, new):
+        """Sends records and returns all that the topic now holds, which must be what it held with the new ones behind."""
+        _, before = self.broker.consume(topic)
+        places = self.broker.produce(topic, new)
+        ranges, after = self.broker.consume(topic)
+        expected = {(partition, offset): pair for (partition, offset), pair in zip(places, new)}
+        self.assertEqual(len(expected), len(new), "an offset was given twice")
+        for number, records in after.items():
+            self.assert_records(records[:len(before[number])], before[number], f"{topic}-{number}")
+            self.assertEqual([r["offset"] for r in records], list(range(ranges[number][1])))
+            for record in records[len(before[number]):]:
+                self.assertEqual((record["key"], record["value"]), expected.pop((number, record["offset"])))
+        self.assertEqual(expected, {}, "records that the broker took and does not serve")
+        self.assertEqual(self.broker.complaints(topic), [])
+        return after
+
+    def check_files_of_broker(self, written):
+        """Our files are still there in the broker's directories, and its own tool finds nothing wrong."""
+        logs = []
+        for topic, partitions in written.items():
+            for number in range(partitions):
+                for name in Path(self.partition(topic, number)).iterdir():
+                    self.assertTrue((self.broker.partition(topic, number) / name.name).exists(), f"{topic}-{number}: the broker removed {name.name}")
+                logs += segments_of(self.broker.partition(topic, number))
+        self.assertEqual(beside.dump_records(logs)[2], [])
+        self.assertEqual(beside.check_indexes(with_indexes(logs)), [])
+
+    def broker_files(self, directory):
+        """The files of a partition that a broker writes itself."""
+        own = {".log", ".index", ".timeindex", ".snapshot", ".txnindex"}
+        return [name for name in directory.iterdir() if name.suffix in own or name.name in ("partition.metadata", "leader-epoch-checkpoint")]
+
+    def go_on_in_our_store(self, written, held, what):
+        for topic, partitions in written.items():
+            with self.subTest(f"{topic}: {what}"):
+                for number in range(partitions):
+                    self.assert_records(self.consumed(topic, number), held[topic][number], f"{topic}-{number} read by us: {what}")
+                new = [(b"%d" % n, b"ours again %d" % n, [], T0 + n) for n in range(500)]
+                for number in range(partitions):
+                    self.produce(as_input(new), "-J", "-p", str(number), "--batch-size", "4000", topic=topic)
+                    now = self.consumed(topic, number)
+                    old = held[topic][number]
+                    self.assert_records(now[:len(old)], old, f"{topic}-{number} after appending: {what}")
+                    self.assert_records([(r["offset"], r["key"], r["value"]) for r in now[len(old):]],
+                                        [(len(old) + n, key, value) for n, (key, value, _, _) in enumerate(new)], f"{topic}-{number}: {what}")
+                logs = [log for number in range(partitions) for log in segments_of(self.partition(topic, number))]
+                self.assertEqual(beside.dump_records(logs)[2], [])
+                self.assertEqual(beside.check_indexes([name for name in with_indexes(logs) if name.exists()]), [])
+
+
+def main():
+    missing = beside.why_missing()
+    if missing:
+        beside.say(f"NOT RUN: all of {Path(__file__).name} (dump tool, indexes, partitioner, broker): {missing}")
+        sys.exit(1 if os.environ.get("PARTLOG_KAFKA_REQUIRED") else 77)
+    if not os.access(harness.PROGRAM, os.X_OK):
+        sys.exit("no program: set PARTLOG to its path")
+    unittest.main(verbosity=2)
+
+
+if __name__ == "__main__":
+    main()
