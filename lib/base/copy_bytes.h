@@ -23,18 +23,13 @@ inline void copy_ends(char* to, const char* from, std::size_t n) {
 
 // Neither reads nor writes outside the n bytes. The runs must not overlap; null pointers are fine with n = 0.
 inline void copy_bytes(char* to, const char* from, std::size_t n) {
-  if (n >= 32) {
-    if (n > 256) {
-      std::memcpy(to, from, n);
-      return;
-    }
-    const std::size_t last = n - 32;
-    std::size_t i = 0;
-    do {
-      std::memcpy(to + i, from + i, 32);
-      i += 32;
-    } while (i < last);
-    std::memcpy(to + last, from + last, 32);
+  if (n > 256) {
+    std::memcpy(to, from, n);
+  } else if (n >= 64) {
+    for (std::size_t i = 0; i + 64 < n; i += 64) std::memcpy(to + i, from + i, 64);
+    std::memcpy(to + n - 64, from + n - 64, 64);
+  } else if (n >= 32) {
+    detail::copy_ends<32>(to, from, n);
   } else if (n >= 16) {
     detail::copy_ends<16>(to, from, n);
   } else if (n >= 8) {

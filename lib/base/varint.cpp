@@ -21,6 +21,15 @@ const char* read_groups(const char* at, const char* end, Unsigned& v) {
 
 }  // namespace
 
+char* write_zigzagged_slow(char* to, std::uint64_t v) {
+  while (v >= 0x80) {
+    *to++ = static_cast<char>(v | 0x80);
+    v >>= 7;
+  }
+  *to++ = static_cast<char>(v);
+  return to;
+}
+
 const char* read_varint32_slow(const char* at, const char* end, std::int32_t& value) {
   std::uint32_t v;
   at = read_groups(at, end, v);

@@ -18,31 +18,30 @@ inline std::uint64_t zigzag(std::int64_t value) {
 inline std::int32_t unzigzag32(std::uint32_t v) { return static_cast<std::int32_t>((v >> 1) ^ (0u - (v & 1))); }
 inline std::int64_t unzigzag64(std::uint64_t v) { return static_cast<std::int64_t>((v >> 1) ^ (0u - (v & 1))); }
 
-inline std::size_t varint_size(std::int64_t value) {
-  const std::uint64_t v = zigzag(value);
+inline std::size_t zigzagged_size(std::uint64_t v) {
   if (v < 0x80) return 1;
   if (v < 0x4000) return 2;
   return (static_cast<std::size_t>(std::bit_width(v)) + 6) / 7;
 }
+inline std::size_t varint_size(std::int64_t value) { return zigzagged_size(zigzag(value)); }
 
-inline char* write_varint(char* to, std::int64_t value) {
-  std::uint64_t v = zigzag(value);
+// Zig-zag values, already mapped.
+char* write_zigzagged_slow(char* to, std::uint64_t v);
+
+inline char* write_zigzagged(char* to, std::uint64_t v) {
   if (v < 0x80) {
     *to = static_cast<char>(v);
     return to + 1;
   }
   if (v < 0x4000) {
-    to[0] = static_cast<char>(v | 0x80);
-    to[1] = static_cast<char>(v >> 7);
+    const auto both = static_cast<std::uint16_t>(v + (v & 0x3f80) + 0x80);  // the upper seven bits moved up by one
+    to[0] = static_cast<char>(both);
+    to[1] = static_cast<char>(both >> 8);
     return to + 2;
   }
-  while (v >= 0x80) {
-    *to++ = static_cast<char>(v | 0x80);
-    v >>= 7;
-  }
-  *to++ = static_cast<char>(v);
-  return to;
+  return write_zigzagged_slow(to, v);
 }
+inline char* write_varint(char* to, std::int64_t value) { return write_zigzagged(to, zigzag(value)); }
 
 // Reads one at [at, end); returns the byte behind it, or nullptr if it is cut off, too long, or out of range for the type.
 const char* read_varint32_slow(const char* at, const char* end, std::int32_t& value);

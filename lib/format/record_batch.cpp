@@ -80,6 +80,12 @@ void BatchBuilder::grow(std::size_t room) {
   buffer_.grow(std::max(used_ + room, first_capacity));
 }
 
+void BatchBuilder::add_with_any_length(const Record& record) {
+  char* const start = buffer_.data() + used_;
+  char* const end = write_body(write_varint(start, static_cast<std::int64_t>(body_size(record))), record);
+  used_ += static_cast<std::size_t>(end - start);
+}
+
 void BatchBuilder::write_header(char* batch, std::size_t size) const {
   PARTLOG_CHECK(size <= max_size);
   store_big_endian(batch + field::base_offset, std::int64_t{0});

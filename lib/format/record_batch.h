@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
 #include <string>
@@ -98,10 +99,15 @@ class BatchBuilder {
   explicit BatchBuilder(CompressionSettings settings = {}) : settings_(settings) {}
 
   // The exact number of bytes by which `record` would lengthen the uncompressed batch.
-  std::size_t size_of(const Record& record) const { return whole_size(body_size(record)); }
+  std::size_t size_of(const Record& record) const {
+    const std::size_t body = body_size(record);
+    return varint_size(static_cast<std::int64_t>(body)) + body;
+  }
   // Adds a copy. record.timestamp is taken as it is. The hot path of a producer: no allocation once the buffer has grown. A batch
   // must not come to 2 GiB (checked), nor hold more than 2^31 - 1 records.
   void add(const Record& record);
+  // Adds it unless size() would come out larger than `max_batch_size`; returns whether. Cheaper than size_of() and add().
+  bool add_within(const Record& record, std::size_t max_batch_size);
   bool empty() const { return count_ == 0; }
   std::int32_t count() const { return count_; }
   // Bytes of the batch so far, header included, before compression.
@@ -116,30 +122,33 @@ class BatchBuilder {
   void release();
 
  private:
-  static constexpr std::int64_t null_size = -1;
   static constexpr std::size_t max_size = 0x7fffffff;
+  // All that a record takes but key, value and headers: length, attributes, two deltas, two lengths, number of headers.
+  static constexpr std::size_t max_overhead = max_varint32_size + 1 + max_varint64_size + 4 * max_varint32_size;
+  static constexpr std::size_t min_body_overhead = 6;
+  // With so many bytes of key, value and headers the length is a varint of one byte (up to 63) or two (64 to 8191) whatever the
+  // rest is.
+  static constexpr std::size_t most_one_byte = 63 - (max_overhead - max_varint32_size);
+  static constexpr std::size_t least_two_bytes = 64 - min_body_overhead;
+  static constexpr std::size_t most_two_bytes = 8191 - max_overhead;
 
-  static std::size_t bytes_size(const Bytes& bytes) {
-    return bytes.is_null() ? varint_size(null_size) : varint_size(static_cast<std::int64_t>(bytes.size())) + bytes.size();
+  static std::size_t payload_size(const Record& record) { return record.key.size() + record.value.size() + record.headers.size; }
+  static std::uint64_t zigzagged_length(Bytes bytes) {
+    return bytes.is_null() ? 1 : 2 * static_cast<std::uint64_t>(bytes.size());  // null is -1
   }
-  static char* write_bytes(char* to, const Bytes& bytes) {
-    if (bytes.is_null()) return write_varint(to, null_size);
-    to = write_varint(to, static_cast<std::int64_t>(bytes.size()));
-    copy_bytes(to, bytes.data(), bytes.size());
-    return to + bytes.size();
-  }
-  static std::size_t whole_size(std::size_t body) { return varint_size(static_cast<std::int64_t>(body)) + body; }
   // Modulo 2^64, as the reader adds it.
-  std::int64_t timestamp_delta(const Record& record) const {
-    if (count_ == 0) return 0;
-    return static_cast<std::int64_t>(static_cast<std::uint64_t>(record.timestamp.value) -
-                                     static_cast<std::uint64_t>(base_timestamp_.value));
+  std::uint64_t zigzagged_time(const Record& record) const {
+    const std::int64_t base = count_ == 0 ? record.timestamp.value : base_timestamp_.value;
+    return zigzag(
+        static_cast<std::int64_t>(static_cast<std::uint64_t>(record.timestamp.value) - static_cast<std::uint64_t>(base)));
   }
   // What the length in front of a record counts.
   std::size_t body_size(const Record& record) const {
-    return 1 + varint_size(timestamp_delta(record)) + varint_size(count_) + bytes_size(record.key) + bytes_size(record.value) +
-           varint_size(record.headers.count) + record.headers.size;
+    return 1 + zigzagged_size(zigzagged_time(record)) + varint_size(count_) + zigzagged_size(zigzagged_length(record.key)) +
+           zigzagged_size(zigzagged_length(record.value)) + varint_size(record.headers.count) + payload_size(record);
   }
+  char* write_body(char* to, const Record& record);
+  void add_with_any_length(const Record& record);
   void grow(std::size_t room);
   void write_header(char* batch, std::size_t size) const;
 
@@ -153,24 +162,46 @@ class BatchBuilder {
 };
 
 inline void BatchBuilder::add(const Record& record) {
-  const std::size_t body = body_size(record);
-  const std::size_t room = max_varint32_size + body;
-  if (used_ + room > buffer_.capacity()) grow(room);
-  const std::int64_t delta = timestamp_delta(record);
-  if (count_ == 0) base_timestamp_ = record.timestamp;
-  if (count_ == 0 || record.timestamp > max_timestamp_) max_timestamp_ = record.timestamp;
-
+  const std::size_t payload = payload_size(record);
+  if (used_ + payload + max_overhead > buffer_.capacity()) grow(payload + max_overhead);
+  std::size_t length_size = 1;
+  if (payload > most_one_byte) {
+    if (payload < least_two_bytes || payload > most_two_bytes) return add_with_any_length(record);
+    length_size = 2;
+  }
+  // Such a length, as nearly every record has, is filled in once the record is written.
   char* const start = buffer_.data() + used_;
-  char* to = write_varint(start, static_cast<std::int64_t>(body));
+  char* const body = start + length_size;
+  char* const end = write_body(body, record);
+  write_zigzagged(start, 2 * static_cast<std::uint64_t>(end - body));
+  used_ += static_cast<std::size_t>(end - start);
+}
+
+inline bool BatchBuilder::add_within(const Record& record, std::size_t max_batch_size) {
+  if (used_ + payload_size(record) + max_overhead > max_batch_size && used_ + size_of(record) > max_batch_size) return false;
+  add(record);
+  return true;
+}
+
+// Everything but the length; counts the record.
+inline char* BatchBuilder::write_body(char* to, const Record& record) {
+  const std::uint64_t time = zigzagged_time(record);
+  const std::int32_t count = count_;
+  if (count == 0) base_timestamp_ = record.timestamp;
+  if (count == 0 || record.timestamp > max_timestamp_) max_timestamp_ = record.timestamp;
+  count_ = count + 1;
   *to++ = 0;  // attributes
-  to = write_varint(to, delta);
-  to = write_varint(to, count_);
-  to = write_bytes(to, record.key);
-  to = write_bytes(to, record.value);
+  to = write_zigzagged(to, time);
+  to = write_varint(to, count);
+  to = write_zigzagged(to, zigzagged_length(record.key));
+  if (record.key.size() > 0) copy_bytes(to, record.key.data(), record.key.size());
+  to += record.key.size();
+  to = write_zigzagged(to, zigzagged_length(record.value));
+  copy_bytes(to, record.value.data(), record.value.size());
+  to += record.value.size();
   to = write_varint(to, record.headers.count);
-  copy_bytes(to, record.headers.data, record.headers.size);
-  used_ += static_cast<std::size_t>(to - start) + record.headers.size;
-  ++count_;
+  if (record.headers.size > 0) copy_bytes(to, record.headers.data, record.headers.size);
+  return to + record.headers.size;
 }
 
 // Decodes the records of one batch whose header has no fault and whose checksum matches. Every length is checked, those of
