@@ -151,6 +151,23 @@ class Files(KafkaTest):
             self.assertEqual(beside.check_indexes(with_indexes(part)), [])
         beside.say(f"indexes: {rolled} rolled segments equal, {killed} writers killed meanwhile")
 
+    def test_index_interval_is_counted_to_the_byte(self):
+        one = [as_input([(None, b"v" * 40, [], T0 + n % 5)]) for n in range(30)]
+        self.create("measure")
+        self.produce(one[0], "-J", topic="measure")
+        size = segments_of(self.partition("measure"))[0].stat().st_size
+        partitions = []
+        for interval in (size - 1, size, size + 1, 2 * size, 3 * size - 1):
+            topic = f"interval-{interval}"
+            self.create(topic, segment_bytes=10 * size, index_interval_bytes=interval)
+            for record in one:  # each its own process, hence its own batch
+                self.produce(record, "-J", "--sync", "none", topic=topic)
+            self.assertEqual([log.stat().st_size for log in segments_of(self.partition(topic))], [10 * size] * 3)
+            partitions.append((self.partition(topic), interval))
+        self.assert_indexed_as_a_broker_does(partitions)
+        entries = [segments_of(directory)[0].with_suffix(".index").stat().st_size // 8 for directory, _ in partitions]
+        self.assertEqual(entries, [9, 4, 4, 3, 3])
+
     def many_writers(self, topic, source, rng):
         """Three writers that finish beside writers killed while they write, in rounds; then one more that tidies up."""
         killed = 0
