@@ -43,37 +43,36 @@ inline char* write_zigzagged(char* to, std::uint64_t v) {
 }
 inline char* write_varint(char* to, std::int64_t value) { return write_zigzagged(to, zigzag(value)); }
 
-// Reads one at [at, end); returns the byte behind it, or nullptr if it is cut off, too long, or out of range for the type.
+// Read one at [at, end); they return the byte behind it, or nullptr if it is cut off, too long, or out of range for the type.
 const char* read_varint32_slow(const char* at, const char* end, std::int32_t& value);
 const char* read_varint64_slow(const char* at, const char* end, std::int64_t& value);
 
+// A varint of one or two bytes at `at`, where two bytes may be read; nullptr if it is longer.
+inline const char* read_short_varint(const char* at, std::int32_t& value) {
+  const std::uint32_t b0 = static_cast<unsigned char>(at[0]);
+  if (b0 < 0x80) {
+    value = unzigzag32(b0);
+    return at + 1;
+  }
+  const std::uint32_t b1 = static_cast<unsigned char>(at[1]);
+  if (b1 >= 0x80) return nullptr;
+  value = unzigzag32(b0 - 0x80 + b1 * 0x80);
+  return at + 2;
+}
+
 inline const char* read_varint32(const char* at, const char* end, std::int32_t& value) {
   if (end - at >= 2) {
-    const std::uint32_t b0 = static_cast<unsigned char>(at[0]);
-    if (b0 < 0x80) {
-      value = unzigzag32(b0);
-      return at + 1;
-    }
-    const std::uint32_t b1 = static_cast<unsigned char>(at[1]);
-    if (b1 < 0x80) {
-      value = unzigzag32((b0 & 0x7f) | b1 << 7);
-      return at + 2;
-    }
+    if (const char* behind = read_short_varint(at, value)) return behind;
   }
   return read_varint32_slow(at, end, value);
 }
 
 inline const char* read_varint64(const char* at, const char* end, std::int64_t& value) {
   if (end - at >= 2) {
-    const std::uint32_t b0 = static_cast<unsigned char>(at[0]);
-    if (b0 < 0x80) {
-      value = unzigzag32(b0);
-      return at + 1;
-    }
-    const std::uint32_t b1 = static_cast<unsigned char>(at[1]);
-    if (b1 < 0x80) {
-      value = unzigzag32((b0 & 0x7f) | b1 << 7);
-      return at + 2;
+    std::int32_t small;
+    if (const char* behind = read_short_varint(at, small)) {
+      value = small;
+      return behind;
     }
   }
   return read_varint64_slow(at, end, value);

@@ -75,7 +75,7 @@ void set_log_append_time(std::span<char> batch, Timestamp now) {
 
 // Out of line: once per doubling, not once per record.
 void BatchBuilder::grow(std::size_t room) {
-  PARTLOG_CHECK(room <= max_size - used_);
+  PARTLOG_CHECK(room <= max_batch_size - used_);
   constexpr std::size_t first_capacity = 4096;
   buffer_.grow(std::max(used_ + room, first_capacity));
 }
@@ -86,13 +86,13 @@ void BatchBuilder::add_with_any_length(const Record& record) {
   used_ += static_cast<std::size_t>(end - start);
 }
 
-void BatchBuilder::write_header(char* batch, std::size_t size) const {
-  PARTLOG_CHECK(size <= max_size);
+void BatchBuilder::write_header(char* batch, std::size_t size, Compression compression) const {
+  PARTLOG_CHECK(size <= max_batch_size);
   store_big_endian(batch + field::base_offset, std::int64_t{0});
   store_big_endian(batch + field::batch_length, static_cast<std::int32_t>(size - batch_prefix_size));
   store_big_endian(batch + field::leader_epoch, std::int32_t{0});
   batch[field::magic] = 2;
-  store_big_endian(batch + field::attributes, static_cast<std::int16_t>(settings_.compression));
+  store_big_endian(batch + field::attributes, static_cast<std::int16_t>(compression));
   store_big_endian(batch + field::last_offset_delta, count_ - 1);
   store_big_endian(batch + field::base_timestamp, base_timestamp_.value);
   store_big_endian(batch + field::max_timestamp, max_timestamp_.value);
@@ -103,15 +103,20 @@ void BatchBuilder::write_header(char* batch, std::size_t size) const {
   store_big_endian(batch + field::crc, crc32c(checksummed({batch, size})));
 }
 
-std::span<char> BatchBuilder::finish() {
+std::span<char> BatchBuilder::finish(std::size_t max_size) {
   PARTLOG_CHECK(count_ > 0);
   std::span<char> batch(buffer_.data(), used_);
-  if (settings_.compression != Compression::none) {
+  auto compression = settings_.compression;
+  if (compression != Compression::none) {
     compressed_.resize(batch_header_size);
-    compress(settings_.compression, settings_.level, batch.subspan(batch_header_size), compressed_);
-    batch = compressed_;
+    compress(compression, settings_.level, batch.subspan(batch_header_size), compressed_);
+    if (compressed_.size() <= max_size || used_ > max_size) {
+      batch = compressed_;
+    } else {
+      compression = Compression::none;
+    }
   }
-  write_header(batch.data(), batch.size());
+  write_header(batch.data(), batch.size(), compression);
   return batch;
 }
 
@@ -142,10 +147,34 @@ bool headers_are_valid(const char* at, const char* end, std::int32_t count) {
   return at == end;
 }
 
+// Where every varint is held against the end of its record.
+struct Careful {
+  static const char* varint32(const char* at, const char* end, std::int32_t& value) { return read_varint32(at, end, value); }
+  static const char* varint64(const char* at, const char* end, std::int64_t& value) { return read_varint64(at, end, value); }
+};
+
+// Where a record is far enough from the end of the batch. A short varint may then reach beyond its record; nothing is given from
+// there, since whoever is beyond the end does not meet it any more.
+struct InTheMiddle {
+  static const char* varint32(const char* at, const char* end, std::int32_t& value) {
+    const char* behind = read_short_varint(at, value);
+    return behind != nullptr ? behind : read_varint32_slow(at, end, value);
+  }
+  static const char* varint64(const char* at, const char* end, std::int64_t& value) {
+    std::int32_t small;
+    const char* behind = read_short_varint(at, small);
+    value = small;
+    return behind != nullptr ? behind : read_varint64_slow(at, end, value);
+  }
+};
+// Short varints in a row without a check between them: two deltas, two lengths, the number of headers.
+constexpr std::ptrdiff_t middle_margin = 2 * 5;
+
 // A length and that many bytes, or null; nullptr if they do not fit.
+template <class Reading>
 inline const char* read_bytes(const char* at, const char* end, Bytes& bytes) {
   std::int32_t size;
-  at = read_varint32(at, end, size);
+  at = Reading::varint32(at, end, size);
   if (at == nullptr || size > end - at) return nullptr;
   if (size < 0) {
     bytes = {};
@@ -176,26 +205,20 @@ void RecordDecoder::start(const BatchHeader& header, std::span<const char> batch
   if (fault_.empty() && left_ == 0 && at_ != end_) fault_ = "there are bytes in a batch without records";
 }
 
-// Decodes the record at `position` and moves it behind; returns what is wrong, nullptr if nothing is.
-inline const char* RecordDecoder::decode_record(const char*& position, Record& record) {
-  std::int32_t length;
-  const char* at = read_varint32(position, end_, length);
-  if (at == nullptr) return "the batch ends before its last record";
-  if (length < min_record_size - 1) return "a record is shorter than it can be";
-  if (length > end_ - at) return "a record reaches beyond the end of the batch";
-  const char* const end = at + length;
+// Decodes the record between its length and `end`; returns what is wrong, nullptr if nothing is.
+template <class Reading>
+inline const char* RecordDecoder::decode_body(const char* at, const char* end, Record& record) {
   ++at;  // attributes
-
   std::int64_t time_delta;
   std::int32_t delta;
-  if ((at = read_varint64(at, end, time_delta)) == nullptr) return "the timestamp of a record is malformed";
-  if ((at = read_varint32(at, end, delta)) == nullptr) return "the offset of a record is malformed";
+  if ((at = Reading::varint64(at, end, time_delta)) == nullptr) return "the timestamp of a record is malformed";
+  if ((at = Reading::varint32(at, end, delta)) == nullptr) return "the offset of a record is malformed";
   if (delta <= last_delta_ || delta > header_.last_offset_delta) return "the offset of a record is out of order";
-  if ((at = read_bytes(at, end, record.key)) == nullptr) return "the key of a record reaches beyond its end";
-  if ((at = read_bytes(at, end, record.value)) == nullptr) return "the value of a record reaches beyond its end";
+  if ((at = read_bytes<Reading>(at, end, record.key)) == nullptr) return "the key of a record reaches beyond its end";
+  if ((at = read_bytes<Reading>(at, end, record.value)) == nullptr) return "the value of a record reaches beyond its end";
 
   std::int32_t header_count;
-  if ((at = read_varint32(at, end, header_count)) == nullptr) return "the header count of a record is malformed";
+  if ((at = Reading::varint32(at, end, header_count)) == nullptr) return "the header count of a record is malformed";
   if (header_count == 0 ? at != end : (header_count < 0 || !headers_are_valid(at, end, header_count))) {
     return "the headers of a record do not fill its length";
   }
@@ -203,8 +226,19 @@ inline const char* RecordDecoder::decode_record(const char*& position, Record& r
   record.timestamp.value = static_cast<std::int64_t>(time_base_ + (static_cast<std::uint64_t>(time_delta) & time_mask_));
   record.offset = header_.base_offset + delta;
   last_delta_ = delta;
-  position = end;
   return nullptr;
+}
+
+// Decodes the record at `position` and moves that behind it.
+inline const char* RecordDecoder::decode_record(const char*& position, Record& record) {
+  std::int32_t length;
+  const char* const at = read_varint32(position, end_, length);
+  if (at == nullptr) return "the batch ends before its last record";
+  if (length < min_record_size - 1) return "a record is shorter than it can be";
+  if (length > end_ - at) return "a record reaches beyond the end of the batch";
+  const char* const end = at + length;
+  position = end;
+  return end_ - end >= middle_margin ? decode_body<InTheMiddle>(at, end, record) : decode_body<Careful>(at, end, record);
 }
 
 std::size_t RecordDecoder::decode(std::span<Record> into) {

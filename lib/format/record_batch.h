@@ -92,8 +92,8 @@ struct CompressionSettings {
 // Collects records and turns them into one batch. Not thread safe. Memory: the largest batch built so far, twice with
 // compression.
 //
-// Keeping to Kafka's max.message.bytes, which counts the whole batch as stored, is the caller's: without compression size() plus
-// size_of() tells before a record is added; with compression only the size of what finish() returns does.
+// Keeping to Kafka's max.message.bytes, which counts the whole batch as stored, is the caller's: add_within() (or size() plus
+// size_of()) where the batch is not compressed, else the size of what finish() returns.
 class BatchBuilder {
  public:
   explicit BatchBuilder(CompressionSettings settings = {}) : settings_(settings) {}
@@ -106,8 +106,8 @@ class BatchBuilder {
   // Adds a copy. record.timestamp is taken as it is. The hot path of a producer: no allocation once the buffer has grown. A batch
   // must not come to 2 GiB (checked), nor hold more than 2^31 - 1 records.
   void add(const Record& record);
-  // Adds it unless size() would come out larger than `max_batch_size`; returns whether. Cheaper than size_of() and add().
-  bool add_within(const Record& record, std::size_t max_batch_size);
+  // Adds it unless size() would come out larger than `limit`; returns whether. Cheaper than size_of() and add().
+  bool add_within(const Record& record, std::size_t limit);
   bool empty() const { return count_ == 0; }
   std::int32_t count() const { return count_; }
   // Bytes of the batch so far, header included, before compression.
@@ -115,14 +115,15 @@ class BatchBuilder {
   Timestamp max_timestamp() const { return max_timestamp_; }
 
   // The finished batch with base offset 0, leader epoch 0 and its checksum; valid until the next add or clear. The records stay
-  // until clear(). There must be one at least.
-  std::span<char> finish();
+  // until clear(). There must be one at least. Where compression makes it larger than
+  // `max_size` it is left out, if that helps.
+  std::span<char> finish(std::size_t max_size = max_batch_size);
   void clear();  // keeps the buffer
   // Gives memory back. Clears, too.
   void release();
 
  private:
-  static constexpr std::size_t max_size = 0x7fffffff;
+  static constexpr std::size_t max_batch_size = 0x7fffffff;
   // All that a record takes but key, value and headers: length, attributes, two deltas, two lengths, number of headers.
   static constexpr std::size_t max_overhead = max_varint32_size + 1 + max_varint64_size + 4 * max_varint32_size;
   static constexpr std::size_t min_body_overhead = 6;
@@ -150,7 +151,7 @@ class BatchBuilder {
   char* write_body(char* to, const Record& record);
   void add_with_any_length(const Record& record);
   void grow(std::size_t room);
-  void write_header(char* batch, std::size_t size) const;
+  void write_header(char* batch, std::size_t size, Compression compression) const;
 
   CompressionSettings settings_;
   RawBuffer buffer_;  // the header's place, then records
@@ -177,8 +178,8 @@ inline void BatchBuilder::add(const Record& record) {
   used_ += static_cast<std::size_t>(end - start);
 }
 
-inline bool BatchBuilder::add_within(const Record& record, std::size_t max_batch_size) {
-  if (used_ + payload_size(record) + max_overhead > max_batch_size && used_ + size_of(record) > max_batch_size) return false;
+inline bool BatchBuilder::add_within(const Record& record, std::size_t limit) {
+  if (used_ + payload_size(record) + max_overhead > limit && used_ + size_of(record) > limit) return false;
   add(record);
   return true;
 }
@@ -228,6 +229,8 @@ class RecordDecoder {
   Offset fault_offset() const { return header_.base_offset + (last_delta_ + std::int64_t{1}); }
 
  private:
+  template <class Reading>
+  const char* decode_body(const char* at, const char* end, Record& record);
   const char* decode_record(const char*& position, Record& record);
 
   BatchHeader header_;
