@@ -1,0 +1,148 @@
+"""What the program costs does not grow with the log or with the input."""
+
+import os
+import re
+import resource
+import subprocess
+import sys
+
+import harness
+
+# Memory is not the log's; the listing of the directory is the one thing that may grow.
+NOT_COUNTED = {"getdents64", "mmap", "munmap", "brk", "mprotect", "madvise", "mremap", "futex"}
+
+
+class SystemCalls(harness.Test):
+    def trace(self, *args, input=b""):
+        """System calls by name, and the bytes that were read from files, of one run."""
+        log = os.path.join(self.directory, "trace")
+        self.run_program(harness.PROGRAM, *args, program=["strace", "-f", "-qq", "-o", log], input=input)
+        calls, bytes_read = {}, 0
+        with open(log, encoding="utf-8", errors="replace") as f:
+            for line in f:
+                found = re.match(r"\d+ +(?:<\.\.\. )?(\w+)(?:\(| resumed>)", line)
+                if not found or "<unfinished" in line:
+                    continue
+                name = found.group(1)
+                result = re.search(r"\) += (-?\d+)", line)
+                if name in ("read", "pread64", "readv", "preadv") and result and int(result.group(1)) > 0:
+                    bytes_read += int(result.group(1))
+                calls[name] = calls.get(name, 0) + 1
+        return {n: c for n, c in calls.items() if n not in NOT_COUNTED}, bytes_read, calls
+
+    def fill(self, topic, count):
+        """One record a segment."""
+        self.create(topic, segment_bytes=100)
+        self.produce(b"".join(b"%05d\n" % (n % 100000) for n in range(count)), "--batch-size", "1", "--sync", "none", topic=topic)
+        self.assertEqual(len(harness.segments.segment_names(self.partition(topic))), count)
+
+    def test_ten_and_ten_thousand_segments(self):
+        self.need("strace")
+        if subprocess.run(["strace", "-qq", "-o", os.path.join(self.directory, "trace"), "true"], stderr=subprocess.DEVNULL).returncode:
+            self.left_out("strace may not trace here")
+        sizes = {"few0": 10, "many": 10000}
+        for topic, count in sizes.items():
+            self.fill(topic, count)
+
+        def both(what, make, input=b"", same=True):
+            few, many = (self.trace(*make(topic, count), input=input) for topic, count in sizes.items())
+            growth = {n: (few[0].get(n, 0), many[0].get(n, 0)) for n in {*few[0], *many[0]} if few[0].get(n) != many[0].get(n)}
+            harness.say("%s: 10 segments %d calls, %d bytes read; 10,000 segments %d calls, %d bytes read, besides %d and %d of "
+                        "getdents64" % (what, sum(few[0].values()), few[1], sum(many[0].values()), many[1],
+                                        few[2].get("getdents64", 0), many[2].get("getdents64", 0)))
+            if same:
+                self.assertEqual(growth, {}, "%s: system calls that grow with the log" % what)
+                # Numbers in the text files have more digits in the longer log.
+                self.assertLessEqual(many[1] - few[1], 64, "%s: bytes read grow with the log" % what)
+
+        both("append", lambda t, c: ["produce", t], b"x\n")
+        both("append without sync", lambda t, c: ["produce", t, "--sync", "none"], b"x\n")
+        both("seek to an offset", lambda t, c: ["consume", t, "-o", str(c // 2), "-c", "1"])
+        both("last record", lambda t, c: ["consume", t, "-o", "-1"])
+        both("first record", lambda t, c: ["consume", t, "-c", "1"])
+        both("end offset", lambda t, c: ["get-offsets", t])
+        both("offset at a time", lambda t, c: ["get-offsets", t, "--time", "-1h"], same=False)
+
+    def test_a_long_segment_is_not_read(self):
+        """One record out of the middle of a large segment: the index leads there."""
+        self.need("strace")
+        read = {}
+        for topic, count in (("short", 10_000), ("long0", 1_000_000)):
+            self.create(topic)
+            self.produce(b"".join(b"%092d\n" % n for n in range(count)), "--sync", "none", topic=topic)
+            for what, args, data in (("append", ["produce", topic], b"x\n"), ("seek", ["consume", topic, "-o", str(count // 2), "-c", "1"], b"")):
+                calls, bytes_read, _ = self.trace(*args, input=data)
+                # What is mapped is not read by a call; few calls are what matters then.
+                read.setdefault(what, []).append((sum(calls.values()), bytes_read))
+        harness.say("short and 100 times longer segment: %s (calls, bytes read)" % read)
+        for what, ((few_calls, few_bytes), (many_calls, many_bytes)) in read.items():
+            self.assertLessEqual(many_calls, few_calls + 30, what)
+            self.assertLessEqual(many_bytes, few_bytes + (1 << 20), what)
+
+
+class Memory(harness.Test):
+    LIMIT = 64 << 20
+    SIZE = harness.scaled(256) << 20
+
+    def measure(self, args, source=None, sink=None):
+        """Largest resident memory of one run, whose stdin is the output of `source` and whose stdout goes to `sink`."""
+        process = self.start(*args, stdin=source.stdout if source else subprocess.DEVNULL, stdout=sink or subprocess.DEVNULL)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        result = harness.result_of(process.returncode, b"", process.stderr.read())
+        own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+        self.assertLess(own, self.LIMIT, "the test itself is too large to measure a child")
+        return usage.ru_maxrss << 10, result
+
+    def source(self, script):
+        process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.processes.append(process)
+        return process
+
+    def check(self, what, args, limit=None, status=0, **how):
+        peak, result = self.measure(args, **how)
+        harness.say("%s: %.1f MiB resident" % (what, peak / (1 << 20)))
+        self.assertEqual(result.status, status, result.text)
+        self.assertLessEqual(peak, limit or self.LIMIT, what)
+        return result
+
+    def test_lines_of_100_bytes(self):
+        self.create()
+        self.create("keyed", "-p", "4")
+        text = "import sys\nblock=b''.join(b'%%04d:'%%n+b'x'*94+b'\\n' for n in range(1000))\nfor _ in range(%d): sys.stdout.buffer.write(block)"
+        self.check("produce", ["produce", "t", "--sync", "none"], source=self.source(text % (self.SIZE // 100_000)))
+        self.check("consume", ["consume", "t"])
+        self.check("consume -J", ["consume", "t", "-J"])
+        self.check("consume --tail", ["consume", "t", "--tail", "1000"])
+        self.check("consume --grep", ["consume", "t", "--grep", "nothing"])
+        self.check("get-offsets", ["get-offsets", "t"])
+        self.check("produce to 4 partitions by key", ["produce", "keyed", "-K:", "--sync", "none"],
+                   source=self.source(text % (self.SIZE // 400_000)))
+        self.check("consume --merge time", ["consume", "keyed", "--merge", "time"])
+
+    def test_compressed(self):
+        self.create("t", compression_type="zstd")
+        text = "import sys\nblock=b''.join(b'%%04d:'%%n+b'x'*94+b'\\n' for n in range(1000))\nfor _ in range(%d): sys.stdout.buffer.write(block)"
+        self.check("produce zstd", ["produce", "t"], source=self.source(text % (self.SIZE // 400_000)))
+        self.check("consume zstd", ["consume", "t"])
+
+    def test_input_without_any_delimiter(self):
+        """Endless zeros: refused once they can no longer fit a batch, not gathered."""
+        self.create()
+        text = "import sys\nfor _ in range(%d): sys.stdout.buffer.write(bytes(1<<20))" % (self.SIZE >> 20)
+        for args in (["produce", "t"], ["produce", "t", "-J"], ["produce", "t", "-K:"], ["produce", "t", "-D", "xyz"]):
+            result = self.check(" ".join(args), args, status=1, source=self.source(text))
+            self.assertLessEqual(len(result.notices), 2)
+        self.assertEqual(self.values(), [])
+
+    def test_large_records(self):
+        """64 MiB plus the largest batch, a few times over at most where a record passes through several forms."""
+        self.create("t", max_message_bytes=32 << 20)
+        text = "import sys\nfor _ in range(8): sys.stdout.buffer.write(b'y'*(30<<20)+b'\\n')"
+        limit = self.LIMIT + 3 * (32 << 20)
+        self.check("produce 30 MiB records", ["produce", "t", "--sync", "none"], limit=limit, source=self.source(text))
+        self.check("consume 30 MiB records", ["consume", "t"], limit=limit)
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,283 @@
+"""Torn tails and damage, with whole programs: readers show every whole batch and change nothing, the first writer trims and says
+so in one line, and what is followed by valid batches is damage that nobody cuts."""
+
+import os
+import re
+import shutil
+
+import harness
+
+
+class Tails(harness.Test):
+    def setUp(self):
+        super().setUp()
+        self.create("t", segment_bytes=1200, index_interval_bytes=100)
+        self.produce(b"".join(b"value %d\n" % n for n in range(60)), "--batch-size", "100", "--sync", "none")
+        names = harness.segments.segment_names(self.partition())
+        self.assertGreater(len(names), 2)
+        self.base = int(names[-1][:20])
+        self.log = self.log_path()
+        with open(self.log, "rb") as f:
+            self.data = f.read()
+        self.batches = harness.segments.read_file(self.log)
+        self.assertGreater(len(self.batches), 3)
+        self.all = self.values()
+        self.original = os.path.join(self.directory, "original")
+        shutil.copytree(self.store, self.original)
+
+    def restore(self):
+        shutil.rmtree(self.store)
+        shutil.copytree(self.original, self.store)
+
+    def whole(self, length):
+        """How many records are whole if the last segment is cut at `length`, and how many of its bytes they take."""
+        count, size = self.base, 0
+        for b in self.batches:
+            if b.position + b.size <= length:
+                count, size = b.last_offset + 1, b.position + b.size
+        return count, size
+
+    def check_tail(self, length, padding=b"", env=None):
+        self.restore()
+        self.environment.update(env or {})
+        with open(self.log, "r+b") as f:
+            f.truncate(length)
+            f.seek(length)
+            f.write(padding)
+        self.check_repair_by_writer(length, len(padding))
+
+    def check_repair_by_writer(self, length, padding):
+        count, size = self.whole(length)
+        before = harness.tree(self.store)
+        result = self.consume()
+        self.assertEqual(result.lines, self.all[:count])
+        self.assertEqual(result.err, b"")
+        self.assertEqual(self.end_offset(), count)
+        self.assertEqual(harness.tree(self.store), before, "a reader changed something")
+        result = self.produce(b"next\n", "--sync", "none")
+        torn = length + padding - size
+        notices = [n for n in result.notices if not n.startswith("partlog: stored")]
+        if torn:
+            cutting = [n for n in notices if re.search(r"\b%d\b" % count, n) and re.search(r"\b%d\b" % torn, n)]
+            self.assertEqual(len(cutting), 1, "offset %d, %d bytes torn: %s" % (count, torn, result.text))
+            self.assertLessEqual(len(notices), 2, result.text)
+        else:
+            self.assertLessEqual(len(notices), 1, result.text)
+        self.assertEqual(self.values(), self.all[:count] + [b"next"])
+        self.assertEqual(self.consume("-o", "-1", "-f", "%o").out, b"%d" % count)
+
+    def test_every_length(self):
+        for length in range(0, len(self.data) + 1):
+            if length % 8 in (0, 3) or any(abs(length - b.position) < 4 for b in self.batches) or harness.SCALE > 1:
+                with self.subTest(length=length):
+                    self.check_tail(length)
+
+    def test_padding(self):
+        chance = harness.new_random("padding")
+        for n in range(harness.scaled(40)):
+            length = chance.choice([chance.randrange(len(self.data) + 1), chance.choice(self.batches).position, len(self.data)])
+            size = chance.choice([1, 7, 11, 12, 16, 17, 60, 61, 62, 500, 4096, 70000])
+            kind = chance.choice(["zero", "random", "half a batch"])
+            padding = {"zero": bytes(size), "random": chance.randbytes(size), "half a batch": self.data[:min(size, 60)]}[kind]
+            if kind == "half a batch" and length in [b.position for b in self.batches] + [len(self.data)]:
+                padding = self.data[:chance.randrange(1, self.batches[0].size)]
+            with self.subTest(length=length, size=size, kind=kind):
+                self.check_tail(length, padding)
+
+    def test_network_rules(self):
+        chance = harness.new_random("network")
+        for _ in range(10):
+            length = chance.randrange(len(self.data) + 1)
+            with self.subTest(length=length):
+                self.check_tail(length, env={"PARTLOG_FILESYSTEM": "network"})
+
+    def test_another_boot(self):
+        """After a restart of the host: the same for a plain torn tail."""
+        chance = harness.new_random("another boot")
+        for _ in range(10):
+            length = chance.randrange(len(self.data) + 1)
+            with self.subTest(length=length):
+                self.check_tail(length, env={"PARTLOG_BOOT_ID": "another"})
+
+    def test_indexes(self):
+        """Indexes are hints: whatever stands in them, all is read, and appending goes on at the right offset."""
+        chance = harness.new_random("indexes")
+        stems = [n[:20] for n in harness.segments.segment_names(self.partition())]
+        for stem in (stems[0], stems[1], stems[-1]):
+            for suffix in (".index", ".timeindex"):
+                for kind in ("missing", "empty", "short", "odd", "long", "zeroed", "random", "ff"):
+                    with self.subTest(stem=stem, suffix=suffix, kind=kind):
+                        self.restore()
+                        path = os.path.join(self.partition(), stem + suffix)
+                        with open(path, "rb") as f:
+                            data = f.read()
+                        if kind == "missing":
+                            os.unlink(path)
+                        else:
+                            size = max(len(data), 24)
+                            new = {"empty": b"", "short": data[:8 if suffix == ".index" else 12], "odd": data[:-3] + b"x", "long": data * 3 + bytes(24),
+                                   "zeroed": bytes(size), "random": chance.randbytes(size), "ff": b"\xff" * size}[kind]
+                            with open(path, "wb") as f:
+                                f.write(new)
+                        self.check_reading()
+                        self.produce(b"next\n", "--sync", "none")
+                        self.assertEqual(self.values(indexes=False), self.all + [b"next"])
+                        self.assertEqual(self.consume().lines, self.all + [b"next"])
+        self.expect_indexes = False
+
+    def check_reading(self):
+        before = harness.tree(self.store)
+        self.assertEqual(self.consume().lines, self.all)
+        self.assertEqual(self.end_offset(), len(self.all))
+        for offset in (0, 1, 17, self.base - 1, self.base, self.base + 1, len(self.all) - 1):
+            self.assertEqual(self.consume("-o", str(offset), "-c", "1").lines, [self.all[offset]])
+        self.assertEqual(self.consume("--since", "2000-01-01", "-c", "1").lines, [self.all[0]])
+        self.assertEqual(self.consume("--since", "@99999999999").lines, [])
+        self.assertEqual(harness.tree(self.store), before, "a reader changed something")
+
+    def test_all_indexes_missing(self):
+        for name in os.listdir(self.partition()):
+            if name.endswith("index"):
+                os.unlink(os.path.join(self.partition(), name))
+        self.check_reading()
+        self.produce(b"next\n")
+        self.assertEqual(self.values(indexes=False), self.all + [b"next"])
+        self.expect_indexes = False
+
+    def test_small_text_files_missing_or_broken(self):
+        """recovery-point, log-start-offset, leader-epoch-checkpoint, cuts: absent is fine; garbage is status 5 or as if absent."""
+        for name in ("recovery-point", "log-start-offset", "leader-epoch-checkpoint", "cuts", "partition.metadata"):
+            for content in (None, b"", b"\0\0\0\0\0\0", b"garbage\n"):
+                with self.subTest(name=name, content=content):
+                    self.restore()
+                    path = os.path.join(self.partition(), name)
+                    if content is None:
+                        if not os.path.exists(path):
+                            continue
+                        os.unlink(path)
+                    else:
+                        with open(path, "wb") as f:
+                            f.write(content)
+                    before = harness.tree(self.store)
+                    result = self.consume(status=None)
+                    self.assertEqual(harness.tree(self.store), before)
+                    if content is None:
+                        self.assertEqual(result.status, 0, result.text)
+                    self.assertIn(result.status, (0, 5), result.text)
+                    if result.status == 0:
+                        self.assertEqual(result.lines, self.all)
+                    else:
+                        self.assertIn(name, result.text)
+                    result = self.produce(b"next\n", status=None)
+                    self.assertIn(result.status, (0, 5), result.text)
+                    expected = self.all + ([b"next"] if result.status == 0 else [])
+                    self.assertEqual(self.values(), expected)
+
+    def flip(self, path, position, bit):
+        with open(path, "r+b") as f:
+            f.seek(position)
+            byte = f.read(1)[0]
+            f.seek(position)
+            f.write(bytes([byte ^ (1 << bit)]))
+
+    def check_damage(self, path, batch, name):
+        """Everything before the batch is printed, then status 5 that names file, position and offset."""
+        before = harness.tree(self.store)
+        result = self.consume("-f", "%s\\n", status=5)
+        self.assertEqual(result.lines, self.all[:batch.base_offset])
+        self.assertEqual(len(result.notices), 1, result.text)
+        for word in (name, str(batch.position), str(batch.base_offset)):
+            self.assertIn(word, result.text)
+        self.assertEqual(harness.tree(self.store), before)
+
+    def test_flipped_bits(self):
+        """In the last segment, in a batch that valid ones follow: a writer refuses and cuts nothing either."""
+        chance = harness.new_random("bits")
+        self.expect_sound = False
+        for n in range(harness.scaled(40)):
+            batch = chance.choice(self.batches[:-1])
+            # Not the leader epoch (12..16): it stands outside the checksum, on purpose, and any value is valid.
+            where = chance.choice([*range(0, 12), *range(16, 61), *[chance.randrange(61, batch.size) for _ in range(30)]])
+            bit = chance.randrange(8)
+            with self.subTest(batch=batch.position, byte=where, bit=bit):
+                self.restore()
+                self.flip(self.log, batch.position + where, bit)
+                self.check_damage(self.log, batch, os.path.basename(self.log))
+                before = self.contents()
+                for _ in range(2):
+                    result = self.produce(b"next\n", status=5)
+                    self.assertIn(os.path.basename(self.log), result.text)
+                    self.assertEqual(self.stored_count(result) if "stored" in result.text else 0, 0)
+                    self.assertEqual(self.contents(), before)
+
+    def contents(self):
+        return {n: facts[-1] for n, facts in harness.tree(self.store).items() if n.endswith((".log", ".cut"))}
+
+    def test_flipped_bit_in_an_earlier_segment(self):
+        self.expect_sound = False
+        first = os.path.join(self.partition(), harness.segments.segment_names(self.partition())[0])
+        for batch in (harness.segments.read_file(first)[0], harness.segments.read_file(first)[-1]):
+            self.restore()
+            self.flip(first, batch.position + batch.size - 1, 3)
+            self.check_damage(first, batch, os.path.basename(first))
+            self.assertEqual(self.consume("-o", str(self.base)).lines, self.all[self.base:])
+
+    def test_cut_short_in_an_earlier_segment(self):
+        """What is missing between two segments is damage, not an end."""
+        self.expect_sound = False
+        first = os.path.join(self.partition(), harness.segments.segment_names(self.partition())[0])
+        size = os.path.getsize(first)
+        batches = harness.segments.read_file(first)
+        for length, batch in ((size - 5, batches[-1]), (batches[-1].position, batches[-1]), (3, batches[0]), (0, batches[0])):
+            with self.subTest(length=length):
+                self.restore()
+                with open(first, "r+b") as f:
+                    f.truncate(length)
+                result = self.consume(status=None)
+                if length in (0, batches[-1].position):
+                    # A hole between whole batches is what compaction leaves: no damage to be seen in a broker's log either.
+                    self.assertIn(result.status, (0, 5))
+                else:
+                    self.assertEqual(result.status, 5)
+                self.assertEqual(result.lines[:batch.base_offset], self.all[:batch.base_offset])
+
+    def test_last_batch_flipped_is_a_torn_tail(self):
+        batch = self.batches[-1]
+        self.flip(self.log, batch.position + batch.size - 2, 0)
+        self.check_repair_by_writer(batch.position, batch.size)
+
+    def test_more_than_a_prefix_of_a_batch_is_kept_aside(self):
+        with open(self.log, "ab") as f:
+            f.write(b"\x55" * 100_000)
+        self.check_repair_by_writer(len(self.data), 100_000)
+        aside = [n for n in os.listdir(self.partition()) if n.endswith(".cut")]
+        self.assertEqual(len(aside), 1)
+        with open(os.path.join(self.partition(), aside[0]), "rb") as f:
+            self.assertEqual(f.read(), b"\x55" * 100_000)
+
+    def test_hostile_batch_headers(self):
+        """Lengths and counts that promise more than there is: no crash and no memory for what is not there."""
+        self.expect_sound = False
+        for field, size, values in ((8, 4, (0, 1, 48, 49, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF)), (57, 4, (0, 0x7FFFFFFF, 0xFFFFFFFF)),
+                                    (23, 4, (0x7FFFFFFF, 0xFFFFFFFF)), (21, 2, (7, 0x20, 0xFFFF)), (0, 8, (0, 1 << 62, (1 << 64) - 1))):
+            for value in values:
+                for fixed in (False, True):
+                    with self.subTest(field=field, value=value, checksum=fixed):
+                        self.restore()
+                        batch = self.batches[0]
+                        data = bytearray(self.data)
+                        data[batch.position + field:batch.position + field + size] = value.to_bytes(size, "big")
+                        if fixed:  # a checksum that fits, as an attacker would write it
+                            body = bytes(data[batch.position + 21:batch.position + batch.size])
+                            data[batch.position + 17:batch.position + 21] = harness.segments.crc32c(body).to_bytes(4, "big")
+                        with open(self.log, "wb") as f:
+                            f.write(data)
+                        result = self.consume(status=None)
+                        self.assertIn(result.status, (0, 5), result.text)
+                        self.assertEqual(result.lines[:self.base], self.all[:self.base])
+                        if result.status == 0 and not fixed:
+                            self.assertEqual(data, self.data, "a changed header went unnoticed")
+
+
+if __name__ == "__main__":
+    harness.main()
