@@ -161,7 +161,7 @@ struct InTheMiddle {
     return behind != nullptr ? behind : read_varint32_slow(at, end, value);
   }
   static const char* varint64(const char* at, const char* end, std::int64_t& value) {
-    std::int32_t small;
+    std::int32_t small = 0;
     const char* behind = read_short_varint(at, small);
     value = small;
     return behind != nullptr ? behind : read_varint64_slow(at, end, value);
