@@ -6,6 +6,7 @@
 #include "format/file_names.h"
 #include "os/clock.h"
 #include "os/directory.h"
+#include "partlog/error.h"
 
 namespace partlog::log {
 

@@ -338,8 +338,8 @@ void PartitionLog::write(std::span<const char> batch, const format::BatchHeader&
   try {
     tail.index.add(header, position);
   } catch (const Error&) {
-    // The batch is stored; the index is brought up to date by whoever opens the segment next.
-    if (!directory_.on_network()) tail_ = open_segment(tail.base);
+    // The batch is stored. The index is brought up to date when the segment is opened next, which a tail of no file asks for.
+    tail.id = {};
   }
 }
 

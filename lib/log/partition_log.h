@@ -16,6 +16,7 @@
 #include "log/segment_index.h"
 #include "os/file.h"
 #include "os/file_lock.h"
+#include "partlog/error.h"
 #include "partlog/store.h"
 
 namespace partlog::log {
@@ -34,8 +35,8 @@ class PartitionLog {
  public:
   PartitionLog(PartitionDirectory directory, PartitionLogOptions options);
   ~PartitionLog();
-  PartitionLog(PartitionLog&&) noexcept = default;
-  PartitionLog& operator=(PartitionLog&&) noexcept = default;
+  PartitionLog(const PartitionLog&) = delete;
+  PartitionLog& operator=(const PartitionLog&) = delete;
 
   struct Appended {
     Offset first;

@@ -1,0 +1,280 @@
+#include "log/batch_stream.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+#include <utility>
+
+#include "log/torn_tail.h"
+#include "os/clock.h"
+#include "os/directory.h"
+#include "partlog/error.h"
+
+namespace partlog::log {
+
+namespace {
+
+constexpr int stale_retries = 5;
+constexpr std::int64_t racy_ms = 1000;  // a directory that changed so shortly before it was listed may change again unseen
+
+std::string number(std::int64_t n) { return std::to_string(n); }
+
+// A file that vanished or was replaced on the server between listing and opening.
+bool is_stale(const Error& error) { return error.system_error() == ESTALE || error.code() == ErrorCode::not_found; }
+
+}  // namespace
+
+void BatchStream::seek(Offset offset) {
+  position_ = offset;
+  open_.reset();
+  leaving_for_.reset();
+}
+
+bool BatchStream::next() {
+  for (int attempt = 0;; ++attempt) {
+    try {
+      return next_in_open_segments();
+    } catch (const Error& error) {
+      if (!is_stale(error) || attempt == stale_retries) throw;
+      seek(position_);
+      listed_change_ = 0;
+    }
+  }
+}
+
+bool BatchStream::next_in_open_segments() {
+  if (!open_) locate();
+  fresh_ = false;
+  while (open_) {
+    switch (const auto found = open_->scanner.next()) {
+      case Scan::batch:
+        if (header().last_offset() >= position_) return true;
+        break;
+      case Scan::end:
+        if (!go_on_behind_segment()) return is_end();
+        break;
+      default:
+        if (!reread(found)) return is_end();
+    }
+  }
+  return is_end();
+}
+
+// False, if the position may stand there.
+bool BatchStream::is_end() {
+  if (open_ && position_ <= open_->scanner.expected()) return false;
+  const auto end = std::max(open_ ? open_->scanner.expected() : Offset{0}, directory_.log_start());
+  if (position_ <= end) return false;
+  seek(position_);
+  throw Error(ErrorCode::offset_out_of_range,
+              directory_.path() + ": offset " + number(position_.value) + " is beyond the end offset " + number(end.value));
+}
+
+// A listing is good until the directory changes; one made shortly after a change may have missed another in the same tick of the
+// clock.
+const std::vector<Offset>& BatchStream::bases() {
+  const auto status = os::status_of(directory_.path());
+  if (!status) throw Error(ErrorCode::not_found, directory_.path() + ": the topic was deleted while it was being read");
+  if (!directory_.on_network() && listed_change_ != 0 && status->modified_ms == listed_change_) return bases_;
+  const bool settled = os::clock().now().value - status->modified_ms > racy_ms;
+  bases_ = directory_.segment_bases();
+  listed_change_ = settled ? status->modified_ms : 0;
+  return bases_;
+}
+
+// Once the host has not restarted since the recovery point was written, it will not while this process lives.
+std::optional<format::RecoveryPoint> BatchStream::suspect() const {
+  if (!suspicious_) return std::nullopt;
+  auto point = directory_.suspect_from();
+  suspicious_ = point.has_value();
+  return point;
+}
+
+void BatchStream::locate() {
+  const auto start = directory_.log_start();
+  if (position_ < start) {
+    throw Error(ErrorCode::offset_out_of_range, directory_.path() + ": offset " + number(position_.value) +
+                                                    " is below the log start offset " + number(start.value));
+  }
+  const auto& all = bases();
+  if (all.empty()) return;
+  auto at = std::upper_bound(all.begin(), all.end(), position_);
+  if (at != all.begin()) --at;
+  open_ = open(*at, *at != all.back(), position_);
+}
+
+BatchStream::Segment BatchStream::open_at(Offset base, std::int64_t position, Offset expected, bool mapped) const {
+  return std::make_unique<OpenSegment>(os::File::open(directory_.segment(base).log(), os::File::Mode::read), base, position,
+                                       expected, window_bytes_, mapped);
+}
+
+// The index says where to begin; if no batch that ends with the entry's offset stands there, the segment is read from its start.
+BatchStream::Segment BatchStream::open(Offset base, bool has_successor, Offset from) const {
+  const auto suspicious = suspect();
+  const bool mapped = has_successor && !directory_.on_network() && (!suspicious || base < suspicious->segment);
+  if (const auto entry = IndexReader(directory_.segment(base)).floor(from); entry && entry->position.value > 0) {
+    auto segment = open_at(base, entry->position.value, base, mapped);
+    if (segment->scanner.next() == Scan::batch && segment->scanner.header().last_offset() == entry->offset) {
+      if (entry->offset < from) return segment;
+      return open_at(base, entry->position.value, base, mapped);
+    }
+  }
+  return open_at(base, 0, base, mapped);
+}
+
+// At the clean end of the open segment. True: look there again, or in the segment that is open now. False: it is the last one.
+bool BatchStream::go_on_behind_segment() {
+  if (directory_.on_network() && !fresh_) {
+    reopen_fresh();
+    return true;
+  }
+  if (leaving_for_) {
+    const auto base = *std::exchange(leaving_for_, std::nullopt);
+    open_ = open(base, base != bases().back(), std::max(position_, base));
+    return true;
+  }
+  leaving_for_ = successor();
+  if (!leaving_for_) return false;
+  // Whatever was appended here before the later segment was made is in the file by now.
+  directory_.on_network() ? reopen_fresh() : open_->scanner.refresh();
+  return true;
+}
+
+// On a network file system only a fresh open sees what other hosts wrote: the directory first, then the segment.
+void BatchStream::reopen_fresh() {
+  os::File::open(directory_.path(), os::File::Mode::read);
+  const auto position = open_->scanner.next_position();
+  open_ = open_at(open_->base, position, open_->scanner.expected(), false);
+  fresh_ = true;
+}
+
+// The segment in which the log goes on behind the open one.
+std::optional<Offset> BatchStream::successor() {
+  const auto expected = open_->scanner.expected();
+  const auto& all = bases();
+  const auto above = std::upper_bound(all.begin(), all.end(), expected);
+  if (above != all.begin()) {
+    const auto floor = *(above - 1);
+    if (floor > open_->base) return floor;
+    const auto status = os::status_of(directory_.segment(floor).log());
+    if (floor == open_->base && status && status->id != open_->id) return floor;
+  }
+  if (above == all.end()) return std::nullopt;
+  // Behind the recovery point of another boot a gap is where the log ended.
+  if (const auto point = suspect(); point && *above > point->segment && *above != expected) return std::nullopt;
+  return *above;
+}
+
+bool BatchStream::behind_restart(Offset base, std::int64_t position) const {
+  const auto point = suspect();
+  return point && (base > point->segment || (base == point->segment && position >= point->position.value));
+}
+
+void BatchStream::throw_damaged(const BatchScanner& scanner, const std::string& path) const {
+  throw Error(ErrorCode::damaged, path + " position " + number(scanner.position()) + " (offset " +
+                                      number(scanner.expected().value) + "): " + scanner.fault());
+}
+
+// Something that is no batch was read. True: it is one by now. False: the log ends here.
+bool BatchStream::reread(Scan found) {
+  const auto path = open_->file.path();
+  const auto base = open_->base;
+  const auto position = open_->scanner.position();
+  const auto expected = open_->scanner.expected();
+  const bool has_successor = !bases().empty() && bases().back() > base;
+  if (!has_successor && torn_ && torn_->base == base && torn_->position == position && torn_->size == open_->file.size()) {
+    open_->scanner.refresh();
+    return false;
+  }
+  const auto again = [&] {
+    open_ = open_at(base, position, expected, false);
+    if (open_->scanner.next() != Scan::batch) return false;
+    open_ = open_at(base, position, expected, false);
+    return true;
+  };
+  if (again()) return true;
+  const BatchScanner& scanner = open_->scanner;
+  if (found == Scan::old)
+    throw Error(ErrorCode::refused, path + " position " + number(position) + ": messages in format v0 or v1 are not read yet");
+  if (behind_restart(base, position)) return false;
+  if (has_successor) throw_damaged(scanner, path);
+  if (end_of_chain_behind(open_->file, position, expected)) {
+    // A live writer may have finished the batch and appended others meanwhile.
+    if (again()) return true;
+    throw_damaged(open_->scanner, path);
+  }
+  torn_ = Torn{base, position, open_->file.size()};
+  open_->scanner.refresh();
+  return false;
+}
+
+std::string BatchStream::place() const {
+  return open_->file.path() + " position " + number(open_->scanner.position()) + " (offset " +
+         number(header().base_offset.value) + ")";
+}
+
+Offset BatchStream::end() const {
+  const auto start = directory_.log_start();
+  if (const auto point = suspect()) return std::max(start, end_behind_restart(*point));
+  const auto bases = directory_.segment_bases();
+  if (bases.empty()) return start;
+  const auto base = bases.back();
+  auto segment = open(base, false, Offset{std::numeric_limits<std::int64_t>::max()});
+  return std::max(start, end_of_segment(*segment, segment->scanner));
+}
+
+// Behind the last whole batch, or behind what follows damage: the records there are not lost.
+Offset BatchStream::end_of_segment(const OpenSegment& segment, BatchScanner& scanner) {
+  for (;;) {
+    const auto found = scanner.next();
+    if (found == Scan::batch) continue;
+    if (found == Scan::end) return scanner.expected();
+    return end_of_chain_behind(segment.file, scanner.position(), scanner.expected()).value_or(scanner.expected());
+  }
+}
+
+Offset BatchStream::end_behind_restart(const format::RecoveryPoint& point) const {
+  const auto bases = directory_.segment_bases();
+  auto at = std::upper_bound(bases.begin(), bases.end(), point.segment);
+  if (at != bases.begin()) --at;
+  Offset end = point.offset;
+  for (bool first = true; at != bases.end(); ++at, first = false) {
+    if (!first && *at != end) break;
+    const bool known = *at == point.segment && point.position.value > 0;
+    auto segment = open_at(*at, known ? point.position.value : 0, known ? point.offset : *at, false);
+    auto found = segment->scanner.next();
+    while (found == Scan::batch) found = segment->scanner.next();
+    end = segment->scanner.expected();
+    if (found != Scan::end) break;
+  }
+  return end;
+}
+
+bool BatchStream::seek_time(Timestamp time) {
+  const auto start = directory_.log_start();
+  const auto bases = directory_.segment_bases();
+  auto at = std::upper_bound(bases.begin(), bases.end(), start);
+  if (at != bases.begin()) --at;
+  for (; at != bases.end(); ++at) {
+    // The entry is believed if a batch that ends with its offset has its timestamp: nothing before that one is as late as `time`.
+    Offset from = std::max(start, *at);
+    if (const auto entry = IndexReader(directory_.segment(*at)).time_below(time); entry && entry->offset > from) {
+      seek(entry->offset);
+      if (next() && header().last_offset() == entry->offset && header().max_timestamp == entry->timestamp)
+        from = header().next_offset();
+    }
+    seek(from);
+    while (next()) {
+      if (at + 1 != bases.end() && header().base_offset >= *(at + 1)) break;
+      if (header().max_timestamp >= time && !header().is_control()) {
+        const auto found = std::max(start, header().base_offset);
+        seek(found);
+        return true;
+      }
+      advance(header().next_offset());
+    }
+  }
+  return false;
+}
+
+}  // namespace partlog::log

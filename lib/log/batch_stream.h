@@ -1,0 +1,91 @@
+// The reading side of one partition: its batches in offset order, across segments, without a lock and without writing.
+//
+// Tail and damage are told apart as a writer does. Before anything is called damage it is read again from a freshly opened file.
+// One thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "log/batch_scanner.h"
+#include "log/partition_directory.h"
+#include "os/file.h"
+
+namespace partlog::log {
+
+class BatchStream {
+ public:
+  BatchStream(PartitionDirectory directory, std::size_t window_bytes)
+      : directory_(std::move(directory)), window_bytes_(window_bytes) {}
+
+  const PartitionDirectory& directory() const { return directory_; }
+
+  // The end offset: behind the last whole batch, never below the log start.
+  Offset end() const;
+
+  // The next batch will be the one that holds `offset`, or the first behind it.
+  void seek(Offset offset);
+  Offset position() const { return position_; }
+  // The caller is done with everything below `offset`.
+  void advance(Offset offset) { position_ = offset; }
+
+  // The next batch with offsets at or above position(), false at the end of the log as it is now. Error(offset_out_of_range) if
+  // position() is below the log start or beyond the end; Error(damaged).
+  bool next();
+  const format::BatchHeader& header() const { return open_->scanner.header(); }
+  std::span<const char> batch() const { return open_->scanner.batch(); }
+  // Of the batch, for messages.
+  std::string place() const;
+
+  // Finds, by header and index, the first batch from the log start on whose largest timestamp is at or after `time`, and seeks to
+  // it; false if there is none. To go on behind a batch found, seek behind it and scan with next().
+  bool seek_time(Timestamp time);
+
+ private:
+  struct OpenSegment {
+    OpenSegment(os::File f, Offset b, std::int64_t position, Offset expected, std::size_t window, bool mapped)
+        : file(std::move(f)), id(file.status().id), base(b), scanner(file, position, expected, window, mapped) {}
+    os::File file;
+    os::FileId id;
+    Offset base;
+    BatchScanner scanner;
+  };
+  using Segment = std::unique_ptr<OpenSegment>;
+
+  bool next_in_open_segments();
+  void locate();
+  Segment open(Offset base, bool has_successor, Offset from) const;
+  Segment open_at(Offset base, std::int64_t position, Offset expected, bool mapped) const;
+  const std::vector<Offset>& bases();
+  std::optional<format::RecoveryPoint> suspect() const;
+  bool go_on_behind_segment();
+  void reopen_fresh();
+  std::optional<Offset> successor();
+  bool reread(Scan found);
+  bool is_end();
+  bool behind_restart(Offset base, std::int64_t position) const;
+  [[noreturn]] void throw_damaged(const BatchScanner& scanner, const std::string& path) const;
+  Offset end_behind_restart(const format::RecoveryPoint& point) const;
+  static Offset end_of_segment(const OpenSegment& segment, BatchScanner& scanner);
+
+  PartitionDirectory directory_;
+  std::size_t window_bytes_;
+  Offset position_;
+  Segment open_;
+  std::optional<Offset> leaving_for_;  // the segment to go on with once the open one has been read once more
+  std::vector<Offset> bases_;
+  std::int64_t listed_change_ = 0;  // the directory's modification time when it was listed, 0: list again
+  bool fresh_ = false;              // network: opened anew since next() was called
+  mutable bool suspicious_ = true;  // the host may have restarted since the recovery point was written
+  struct Torn {
+    Offset base;
+    std::int64_t position;
+    std::int64_t size;
+  };
+  std::optional<Torn> torn_;  // known to be a torn tail, not damage, as long as the file has this size
+};
+
+}  // namespace partlog::log

@@ -1,0 +1,269 @@
+#include "partlog/producer.h"
+
+#include <algorithm>
+#include <deque>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "base/murmur2.h"
+#include "format/file_names.h"
+#include "format/record_batch.h"
+#include "log/partition_log.h"
+#include "os/clock.h"
+
+namespace partlog {
+
+namespace {
+
+constexpr std::size_t default_batch_bytes = 256 << 10;
+constexpr std::size_t most_waiting_bytes = 16 << 20;  // in all partitions together
+
+struct Settings {
+  std::size_t max_batch;     // as stored
+  std::size_t target_batch;  // uncompressed
+  Compression compression;
+  std::optional<int> level;
+  bool needs_key;
+  std::int64_t future_ms;  // how far a timestamp may lie in the future
+  std::int64_t flush_messages;
+};
+
+Settings settings_of(const Topic& topic, const ProducerOptions& options) {
+  Settings s;
+  s.max_batch = static_cast<std::size_t>(topic.config.max_message_bytes());
+  s.target_batch = std::min(s.max_batch, options.batch_bytes != 0 ? options.batch_bytes : default_batch_bytes);
+  const auto forced = topic.config.compression();
+  s.compression = forced ? *forced : options.compression.value_or(Compression::none);
+  s.level = !forced || forced == options.compression ? options.compression_level : std::nullopt;
+  s.needs_key = topic.config.is_compacted();
+  s.future_ms = topic.config.number("message.timestamp.after.max.ms");
+  s.flush_messages = topic.config.number("flush.messages");
+  return s;
+}
+
+log::PartitionLogOptions log_options(const Topic& topic, int partition, const ProducerOptions& options) {
+  log::PartitionLogOptions o;
+  o.name = topic.name + '-' + std::to_string(partition);
+  o.segment_bytes = topic.config.segment_bytes();
+  o.segment_ms = topic.config.segment_ms();
+  o.index_interval_bytes = topic.config.index_interval_bytes();
+  o.log_append_time = topic.config.timestamp_type() == TimestampType::log_append_time;
+  o.lock_wait.timeout = options.lock_timeout;
+  o.lock_wait.stop = options.stop;
+  o.notice = options.notice;
+  return o;
+}
+
+}  // namespace
+
+class Producer::Impl {
+ public:
+  Impl(const Store& store, const Topic& topic, ProducerOptions options)
+      : store_(store), topic_(topic), options_(std::move(options)), settings_(settings_of(topic, options_)) {
+    if (options_.partition && (*options_.partition < 0 || *options_.partition >= topic.partitions)) {
+      throw Error(ErrorCode::invalid_argument, "topic \"" + topic.name + "\" has partitions 0 to " +
+                                                   std::to_string(topic.partitions - 1) + ", no partition " +
+                                                   std::to_string(*options_.partition));
+    }
+    partitions_.resize(static_cast<std::size_t>(topic.partitions));
+    sticky_ = options_.partition ? *options_.partition
+                                 : static_cast<int>(std::random_device{}() % static_cast<unsigned>(topic.partitions));
+    open(sticky_);  // where nothing may be written says so before any input is taken
+  }
+
+  void append(std::span<const Record> records, std::span<const std::uint32_t> input_sizes) {
+    const auto now = os::clock().now();
+    const auto latest = settings_.future_ms < std::numeric_limits<std::int64_t>::max() - now.value
+                            ? now + settings_.future_ms
+                            : Timestamp{std::numeric_limits<std::int64_t>::max()};
+    for (std::size_t i = 0; i < records.size(); ++i) {
+      Record record = records[i];
+      if (record.timestamp == no_timestamp) record.timestamp = now;
+      require_acceptable(record, latest);
+      auto& partition = open(partition_for(record));
+      if (!partition.builder.add_within(record, settings_.target_batch)) {
+        if (!partition.builder.empty()) store(partition);
+        add_alone(partition, record);
+      }
+      if (partition.builder.count() == 1) begin(partition);
+      ++taken_.records;
+      if (!input_sizes.empty()) taken_.bytes += input_sizes[i];
+      if (!input_sizes.empty()) partition.bytes += input_sizes[i];
+    }
+    if (waiting_partitions_ > 1) bound_waiting_bytes();
+  }
+
+  void flush() {
+    for (auto& p : partitions_) {
+      if (p && !p->builder.empty()) store(*p);
+    }
+  }
+
+  void sync() {
+    flush();
+    if (options_.sync != SyncPolicy::none) {
+      for (auto& p : partitions_) {
+        if (p) p->log.sync();
+      }
+    }
+    unflushed_ = 0;
+    acknowledge_all();
+  }
+
+  std::optional<std::chrono::steady_clock::time_point> flush_due() const {
+    if (waiting_partitions_ == 0) return std::nullopt;
+    return oldest_ + options_.linger;
+  }
+
+  std::uint64_t taken() const { return taken_.records; }
+  std::uint64_t stored() const { return stored_.records; }
+  std::uint64_t stored_bytes() const { return stored_.bytes; }
+
+  Progress progress() const {
+    Progress done = taken_;
+    for (const auto& p : partitions_) {
+      if (p && !p->builder.empty() && p->before.records < done.records) done = p->before;
+    }
+    return done;
+  }
+
+  bool durable() const {
+    return options_.sync != SyncPolicy::none &&
+           std::none_of(partitions_.begin(), partitions_.end(), [](const auto& p) { return p && p->log.needs_sync(); });
+  }
+
+ private:
+  struct Partition {
+    Partition(int n, const log::PartitionDirectory& directory, log::PartitionLogOptions options, const Settings& s)
+        : number(n), log(directory, std::move(options)), builder({s.compression, s.level}) {}
+    int number;
+    log::PartitionLog log;
+    format::BatchBuilder builder;
+    Progress before;          // the input before the first waiting record
+    std::uint64_t bytes = 0;  // input size of the waiting records
+  };
+
+  Partition& open(int n) {
+    auto& p = partitions_[static_cast<std::size_t>(n)];
+    if (!p) {
+      const log::PartitionDirectory directory(format::partition_path(topic_.directory, n), store_.on_network());
+      p = std::make_unique<Partition>(n, directory, log_options(topic_, n, options_), settings_);
+    }
+    return *p;
+  }
+
+  int partition_for(const Record& record) const {
+    if (options_.partition || record.key.is_null()) return sticky_;
+    return topic_.partitions == 1 ? 0 : partition_of_key(record.key.view(), topic_.partitions);
+  }
+
+  void require_acceptable(const Record& record, Timestamp latest) const {
+    if (settings_.needs_key && record.key.is_null()) {
+      throw Error(ErrorCode::refused, "topic \"" + topic_.name + "\" is compacted (cleanup.policy), so every record needs a key");
+    }
+    if (record.timestamp > latest || record.timestamp < Timestamp{0}) {
+      throw Error(ErrorCode::refused, "timestamp " + std::to_string(record.timestamp.value) +
+                                          (record.timestamp < Timestamp{0}
+                                               ? " lies before 1970"
+                                               : " lies further in the future than message.timestamp.after.max.ms allows"));
+    }
+  }
+
+  // A record larger than the target batch gets one of its own, if the topic allows it.
+  void add_alone(Partition& partition, const Record& record) {
+    const auto size = partition.builder.size() + partition.builder.size_of(record);
+    if (size > settings_.max_batch) {
+      format::BatchBuilder alone({settings_.compression, settings_.level});
+      const bool fits = settings_.compression != Compression::none && size < std::numeric_limits<std::int32_t>::max() &&
+                        (alone.add(record), alone.finish().size() <= settings_.max_batch);
+      if (!fits) {
+        throw Error(ErrorCode::refused, "the record makes a batch of " + std::to_string(size) +
+                                            " bytes, more than max.message.bytes=" + std::to_string(settings_.max_batch) +
+                                            " of topic \"" + topic_.name + "\" allows");
+      }
+    }
+    partition.builder.add(record);
+  }
+
+  void begin(Partition& partition) {
+    partition.before = taken_;
+    partition.bytes = 0;
+    if (waiting_partitions_++ == 0) oldest_ = std::chrono::steady_clock::now();
+  }
+
+  void bound_waiting_bytes() {
+    std::size_t waiting = 0;
+    for (const auto& p : partitions_) waiting += p && !p->builder.empty() ? p->builder.size() : 0;
+    if (waiting > most_waiting_bytes) flush();
+  }
+
+  void store(Partition& partition) {
+    const auto count = static_cast<std::uint64_t>(partition.builder.count());
+    const auto appended = partition.log.append(partition.builder.finish(settings_.max_batch));
+    partition.builder.clear();
+    if (topic_.partitions > 64) partition.builder.release();
+    --waiting_partitions_;
+    stored_.records += count;
+    stored_.bytes += partition.bytes;
+    if (partition.number == sticky_ && !options_.partition) sticky_ = (sticky_ + 1) % topic_.partitions;
+    waiting_acks_.push_back(
+        {partition.number, appended.first, appended.first + static_cast<std::int64_t>(count) - 1, progress()});
+    settle(partition, appended.rolled, count);
+  }
+
+  // Syncs and acknowledges as the policy says.
+  void settle(Partition& partition, bool rolled, std::uint64_t count) {
+    unflushed_ += static_cast<std::int64_t>(count);
+    const bool flush_due = unflushed_ >= settings_.flush_messages;
+    if (options_.sync == SyncPolicy::batch || (options_.sync == SyncPolicy::none && flush_due)) {
+      partition.log.sync();
+      unflushed_ = 0;
+    }
+    if (options_.sync != SyncPolicy::end || store_.on_network()) {
+      acknowledge_all();
+    } else if (rolled || flush_due) {
+      for (auto& p : partitions_) {
+        if (p) p->log.sync();
+      }
+      unflushed_ = 0;
+      acknowledge_all();
+    }
+  }
+
+  void acknowledge_all() {
+    for (; !waiting_acks_.empty(); waiting_acks_.pop_front()) {
+      if (options_.acknowledged) options_.acknowledged(waiting_acks_.front());
+    }
+  }
+
+  const Store store_;
+  const Topic topic_;
+  ProducerOptions options_;
+  const Settings settings_;
+  std::vector<std::unique_ptr<Partition>> partitions_;
+  int sticky_;
+  Progress taken_;
+  Progress stored_;
+  int waiting_partitions_ = 0;
+  std::chrono::steady_clock::time_point oldest_;
+  std::int64_t unflushed_ = 0;
+  std::deque<Acknowledgement> waiting_acks_;
+};
+
+Producer::Producer(const Store& store, const Topic& topic, ProducerOptions options)
+    : impl_(std::make_unique<Impl>(store, topic, std::move(options))) {}
+Producer::~Producer() = default;
+void Producer::append(std::span<const Record> records, std::span<const std::uint32_t> input_sizes) {
+  impl_->append(records, input_sizes);
+}
+void Producer::flush() { impl_->flush(); }
+void Producer::sync() { impl_->sync(); }
+std::optional<std::chrono::steady_clock::time_point> Producer::flush_due() const { return impl_->flush_due(); }
+std::uint64_t Producer::taken() const { return impl_->taken(); }
+std::uint64_t Producer::stored() const { return impl_->stored(); }
+std::uint64_t Producer::stored_bytes() const { return impl_->stored_bytes(); }
+Progress Producer::progress() const { return impl_->progress(); }
+bool Producer::durable() const { return impl_->durable(); }
+
+}  // namespace partlog

@@ -1,0 +1,192 @@
+#include "partlog/store.h"
+
+#include <algorithm>
+
+#include "format/checkpoint.h"
+#include "format/file_names.h"
+#include "format/properties.h"
+#include "log/partition_directory.h"
+#include "os/directory.h"
+#include "os/filesystem.h"
+#include "partlog/error.h"
+#include "partlog/reader.h"
+
+namespace partlog {
+
+namespace {
+
+constexpr std::int64_t format_version = 1;
+constexpr int max_partitions = 100000;
+
+void require_trusted_locks(const os::Filesystem& filesystem, const std::string& directory) {
+  if (filesystem.lock_fault.empty()) return;
+  throw Error(ErrorCode::refused, directory + ": the locks of this file system do not reach other hosts (" +
+                                      filesystem.lock_fault + "); mount it with working locks");
+}
+
+std::string unique_name(std::string_view topic) { return std::string(topic) + '.' + format::random_uuid(); }
+
+format::Properties topic_properties(const std::string& id, int partitions, const TopicConfig& config) {
+  format::Properties properties(config.values().begin(), config.values().end());
+  properties["topic.id"] = id;
+  properties["partitions"] = std::to_string(partitions);
+  return properties;
+}
+
+Topic read_topic(const std::string& directory, std::string_view name, const std::string& file, std::string_view text) {
+  auto properties = format::parse_properties(text, file);
+  Topic topic;
+  topic.name = name;
+  topic.directory = directory;
+  const auto partitions = format::integer_property(properties, "partitions", file);
+  if (partitions < 1 || partitions > max_partitions)
+    throw Error(ErrorCode::damaged, file + ": partitions=" + std::to_string(partitions) + " is out of range");
+  topic.partitions = static_cast<int>(partitions);
+  topic.id = properties["topic.id"];
+  properties.erase("topic.id");
+  properties.erase("partitions");
+  for (const auto& [key, value] : properties) {
+    try {
+      topic.config.set(key, value);
+    } catch (const Error& error) {
+      throw Error(ErrorCode::damaged, file + ": " + error.what());
+    }
+  }
+  return topic;
+}
+
+}  // namespace
+
+void require_valid_topic_name(std::string_view name) {
+  if (const auto fault = format::name_fault(name); !fault.empty()) {
+    throw Error(ErrorCode::invalid_argument, "topic name \"" + std::string(name) + "\": " + fault);
+  }
+}
+
+Store Store::open(const std::string& directory) {
+  const auto file = format::store_properties_path(directory);
+  const auto text = os::read_file(file);
+  if (!text)
+    throw Error(ErrorCode::not_found,
+                directory + ": no store here (no store.properties); create-topic and produce --create make one");
+  const auto properties = format::parse_properties(*text, file);
+  const auto version = format::integer_property(properties, "format.version", file);
+  if (version > format_version || version < 1) {
+    throw Error(ErrorCode::refused, directory + ": the store has format version " + std::to_string(version) +
+                                        ", this partlog knows version " + std::to_string(format_version) +
+                                        "; use a newer partlog");
+  }
+  const auto filesystem = os::filesystem_of(directory);
+  require_trusted_locks(filesystem, directory);
+  return {directory, filesystem.network};
+}
+
+Store Store::open_or_create(const std::string& directory) {
+  const auto file = format::store_properties_path(directory);
+  if (!os::status_of(file)) {
+    os::make_directories(directory);
+    require_trusted_locks(os::filesystem_of(directory), directory);
+    auto entries = os::list_directory(directory);
+    std::erase_if(entries, [](const std::string& name) {
+      return name == "topics" || name == "staging" || name == "trash" || name.starts_with("store.properties");
+    });
+    if (!entries.empty()) {
+      throw Error(ErrorCode::not_found,
+                  directory + ": no store here, and the directory is not empty (" + entries.front() + "), so none was made");
+    }
+    for (const auto& part : {format::staging_path(directory), format::trash_path(directory), format::topics_path(directory)})
+      os::make_directories(part);
+    // Another process may be doing the same: whichever name comes last stands, and both know the same format.
+    os::replace_file(
+        file,
+        format::format_properties({{"format.version", std::to_string(format_version)}, {"store.id", format::random_uuid()}}),
+        true);
+  }
+  return open(directory);
+}
+
+std::vector<std::string> Store::topic_names() const {
+  auto names = os::list_directory(format::topics_path(directory_));
+  std::erase_if(names, [&](const std::string& name) {
+    return !format::name_fault(name).empty() ||
+           !os::status_of(format::topic_properties_path(format::topic_path(directory_, name)));
+  });
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::optional<Topic> Store::find_topic(std::string_view name) const {
+  require_valid_topic_name(name);
+  const auto path = format::topic_path(directory_, name);
+  const auto file = format::topic_properties_path(path);
+  const auto text = os::read_file(file);
+  if (!text) return std::nullopt;
+  return read_topic(path, name, file, *text);
+}
+
+Topic Store::topic(std::string_view name) const {
+  if (auto found = find_topic(name)) return *found;
+  std::string message = "no topic \"" + std::string(name) + "\" in " + directory_;
+  const auto similar = similar_names(name, topic_names());
+  for (std::size_t i = 0; i < similar.size(); ++i) message += (i == 0 ? "; similar: " : ", ") + similar[i];
+  throw Error(ErrorCode::not_found, message);
+}
+
+PartitionInfo Store::partition_info(const Topic& topic, int partition) const {
+  PartitionReader reader(*this, topic, partition);
+  PartitionInfo info{reader.start(), reader.end(), 0, {}};
+  const log::PartitionDirectory directory(reader.directory(), network_);
+  for (const auto base : directory.segment_bases()) {
+    const auto status = os::status_of(directory.segment(base).log());
+    if (!status) continue;  // removed meanwhile
+    info.segments.push_back({base, status->size, {status->modified_ms}});
+    info.size_bytes += status->size;
+  }
+  return info;
+}
+
+void Store::create_topic(std::string_view name, int partitions, const TopicConfig& config) const {
+  require_valid_topic_name(name);
+  if (partitions < 1 || partitions > max_partitions) {
+    throw Error(ErrorCode::invalid_argument,
+                "a topic has 1 to " + std::to_string(max_partitions) + " partitions, not " + std::to_string(partitions));
+  }
+  const auto already = [&] { return Error(ErrorCode::already_exists, "topic \"" + std::string(name) + "\" exists already"); };
+  if (find_topic(name)) throw already();
+  const auto staged = format::staging_path(directory_) + '/' + unique_name(name);
+  os::make_directories(format::staging_path(directory_));
+  os::make_directory(staged);
+  try {
+    const auto id = format::random_uuid();
+    for (int p = 0; p < partitions; ++p) {
+      const log::PartitionDirectory directory(format::partition_path(staged, p), network_);
+      os::make_directory(directory.path());
+      log::create_partition_files(directory, id);
+    }
+    os::replace_file(format::topic_properties_path(staged), format::format_properties(topic_properties(id, partitions, config)),
+                     true);
+    os::sync_directory(staged);
+    os::rename_path(staged, format::topic_path(directory_, name));
+  } catch (const Error& error) {
+    os::remove_tree(staged);
+    // rename does not replace a directory that has something in it: somebody else made the topic first.
+    if (error.code() == ErrorCode::already_exists || find_topic(name)) throw already();
+    throw;
+  }
+  os::sync_directory(format::topics_path(directory_));
+}
+
+void Store::set_topic_config(const Topic& topic, const TopicConfig& config) const {
+  const auto text = format::format_properties(topic_properties(topic.id, topic.partitions, config));
+  os::replace_file(format::topic_properties_path(topic.directory), text, true);
+}
+
+void Store::delete_topic(const Topic& topic) const {
+  os::make_directories(format::trash_path(directory_));
+  const auto trashed = format::trash_path(directory_) + '/' + unique_name(topic.name);
+  os::rename_path(topic.directory, trashed);
+  os::sync_directory(format::topics_path(directory_));
+  os::remove_tree(trashed);
+}
+
+}  // namespace partlog
