@@ -1,79 +1,27 @@
-"""What was written and acknowledged, and an independent reader of what is stored: record batches v2 decoded field by field."""
+"""What was written and acknowledged, and what is stored, read by the independent reader of tests/system."""
 
 import functools
-import os
 import struct
+import sys
 
-from machines import Failed, expect
+from machines import HERE, Failed, expect
 
-# baseOffset batchLength partitionLeaderEpoch magic crc | attributes lastOffsetDelta baseTimestamp maxTimestamp producerId
-# producerEpoch baseSequence recordsCount
-HEADER = struct.Struct(">qiibI" + "hiqqqhii")
-CRC_FROM = 21
-LENGTH_FROM = 12
+sys.path.append(f"{HERE}/../system")
+from segments import Damage, read_batch, read_partition, segment_names  # noqa: E402
 
-
-def crc32c_table():
-    table = []
-    for byte in range(256):
-        for _ in range(8):
-            byte = byte >> 1 ^ (0x82F63B78 if byte & 1 else 0)
-        table.append(byte)
-    return table
-
-
-CRC_TABLE = crc32c_table()
-
-
-def crc32c(data):
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc = CRC_TABLE[(crc ^ byte) & 255] ^ crc >> 8
-    return crc ^ 0xFFFFFFFF
-
-
-def varint(data, position):
-    value = shift = 0
-    while True:
-        byte = data[position]
-        position += 1
-        value |= (byte & 127) << shift
-        shift += 7
-        if byte < 128:
-            return (value >> 1) ^ -(value & 1), position
-
-
-def nullable_bytes(data, position):
-    length, position = varint(data, position)
-    if length < 0:
-        return None, position
-    return data[position:position + length], position + length
+HEADER_SIZE = 61
+LENGTH_FROM = 12  # what batchLength counts
 
 
 @functools.lru_cache(maxsize=None)
 def decode(batch):
-    """The values of an uncompressed batch, or None if the batch is not valid. Batches of earlier looks are not decoded again."""
-    (_, length, _, magic, crc, attributes, last_delta, _, _, _, _, _, count) = HEADER.unpack_from(batch)
-    if magic != 2 or length != len(batch) - LENGTH_FROM or crc != crc32c(batch[CRC_FROM:]):
+    """The values of a batch, or None if the batch is not valid. Batches of earlier looks are not decoded again."""
+    try:
+        records = read_batch(batch, 0).records
+    except Damage:
         return None
-    expect(attributes & 7 == 0, "a compressed batch where none was written")
-    expect(count == last_delta + 1 and count > 0, f"{count} records with last offset delta {last_delta}")
-    values, position = [], HEADER.size
-    for number in range(count):
-        size, position = varint(batch, position)
-        end = position + size
-        position += 1  # attributes
-        _, position = varint(batch, position)  # timestamp delta
-        offset_delta, position = varint(batch, position)
-        expect(offset_delta == number, f"offset delta {offset_delta} in record {number} of a batch")
-        key, position = nullable_bytes(batch, position)
-        value, position = nullable_bytes(batch, position)
-        headers, position = varint(batch, position)
-        expect(key is None and headers == 0, "a key or headers that nobody wrote")
-        expect(position == end, f"record {number} of a batch does not end where its length says")
-        values.append(value)
-    expect(position == len(batch), "bytes behind the last record of a batch")
-    return values
+    expect(records and all(record.key is None and not record.headers for record in records), "a batch that nobody wrote")
+    return [record.value for record in records]
 
 
 class Log:
@@ -83,7 +31,7 @@ class Log:
         self.values = []
         self.batches = 0
         self.unread_bytes = 0  # behind the end: a torn tail, segments behind it
-        names = sorted(name for name in os.listdir(directory) if name.endswith(".log"))
+        names = segment_names(directory)
         self.segments = len(names)
         whole = True
         for name in names:
@@ -97,10 +45,10 @@ class Log:
 
     def _walk(self, data):
         position = 0
-        while position + HEADER.size <= len(data):
+        while position + HEADER_SIZE <= len(data):
             base, length = struct.unpack_from(">qi", data, position)
             after = position + LENGTH_FROM + length
-            if base != len(self.values) or length < HEADER.size - LENGTH_FROM or after > len(data):
+            if base != len(self.values) or length < HEADER_SIZE - LENGTH_FROM or after > len(data):
                 break
             values = decode(data[position:after])
             if values is None:
@@ -113,6 +61,14 @@ class Log:
     @property
     def end(self):
         return len(self.values)
+
+
+def expect_whole(directory):
+    """Nothing but whole batches, and indexes that point at them."""
+    try:
+        read_partition(directory)
+    except Damage as damage:
+        raise Failed(f"the partition is not whole: {damage}") from damage
 
 
 def value_of(tag, number):

@@ -18,8 +18,8 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PACKAGES = ["qemu-system-x86", "busybox-static", "cpio", "kmod", "gcc", "libc6-dev", "e2fsprogs", "mount"]
-NFS_PACKAGES = ["nfs-ganesha", "nfs-ganesha-vfs"]
-MODULES = ["virtio_pci", "virtio_blk", "virtio_net", "virtio_console", "ext4", "nfsv4"]
+NFS_PACKAGES = ["nfs-ganesha", "nfs-ganesha-vfs", "rpcbind", "iproute2"]
+MODULES = ["virtio_pci", "virtio_blk", "virtio_net", "virtio_console", "ext4", "nfsv3", "nfsv4"]
 LIBC = ctypes.CDLL(None, use_errno=True)
 SKIPPED = 77
 
@@ -56,6 +56,13 @@ def wait_until(condition, seconds, what, interval=0.05):
         time.sleep(interval)
 
 
+def repeat_for(seconds, action, interval=0.05):
+    limit = time.monotonic() + seconds
+    while time.monotonic() < limit:
+        action()
+        time.sleep(interval)
+
+
 def run_test(name, body):
     """The frame of a test program: status 0, 1, or 77 with a line saying what was left out and why."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
@@ -83,11 +90,12 @@ def die_with_parent():
     LIBC.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
-def private_mounts():
-    """A mount namespace of our own: whatever is mounted here is gone with this process."""
-    if LIBC.unshare(0x00020000) != 0:  # CLONE_NEWNS
-        raise Impossible("no mount namespace of our own")
+def private_namespaces():
+    """Mounts and a network of our own: what is mounted is gone with this process, and there is only a loopback address."""
+    if LIBC.unshare(0x00020000 | 0x40000000) != 0:  # CLONE_NEWNS | CLONE_NEWNET
+        raise Impossible("no mount and network namespaces of our own")
     run("mount", "--make-rprivate", "/")
+    run("ip", "link", "set", "lo", "up")
 
 
 def install(packages):
@@ -105,8 +113,9 @@ def install(packages):
 
 def kernel(cache):
     """Downloads the newest Debian cloud kernel once; vmlinuz, modules/ and their order of loading are left in `cache`."""
-    if os.path.exists(f"{cache}/complete"):
-        return
+    with contextlib.suppress(FileNotFoundError), open(f"{cache}/complete", encoding="ascii") as file:
+        if file.read().split() == MODULES:
+            return
     unpacked = f"{cache}/unpacked"
     shutil.rmtree(unpacked, ignore_errors=True)
     shutil.rmtree(f"{cache}/modules", ignore_errors=True)
@@ -134,9 +143,8 @@ def kernel(cache):
         file.writelines(os.path.basename(path) + "\n" for path in order)
     shutil.copy(f"{unpacked}/boot/vmlinuz-{version}", f"{cache}/vmlinuz")
     shutil.rmtree(unpacked)
-    run("gcc", "-static", "-O1", f"{HERE}/mount-nfs4.c", "-o", f"{cache}/mount-nfs4")
-    with open(f"{cache}/complete", "w", encoding="ascii"):
-        pass
+    with open(f"{cache}/complete", "w", encoding="ascii") as file:
+        file.write(" ".join(MODULES))
 
 
 def libraries(program):
@@ -150,8 +158,9 @@ def initrd(cache, program, out):
         for name in ("bin", "modules", "proc", "sys", "dev", "tmp", "mnt"):
             os.mkdir(f"{root}/{name}")
         shutil.copytree(f"{cache}/modules", f"{root}/modules", dirs_exist_ok=True)
-        for source, name in (("/bin/busybox", "bin/busybox"), (f"{cache}/mount-nfs4", "bin/mount-nfs4"),
-                             (program, "bin/partlog"), (f"{HERE}/guest-init", "init"), (f"{HERE}/guest-feed", "bin/guest-feed")):
+        run("gcc", "-static", "-O1", f"{HERE}/mount-nfs.c", "-o", f"{root}/bin/mount-nfs")
+        for source, name in (("/bin/busybox", "bin/busybox"), (program, "bin/partlog"), (f"{HERE}/guest-init", "init"),
+                             (f"{HERE}/guest-feed", "bin/guest-feed")):
             shutil.copy(source, f"{root}/{name}")
             os.chmod(f"{root}/{name}", 0o755)
         for path in libraries(program):
@@ -272,13 +281,13 @@ class Scratch:
         self.machines = []
 
     def __enter__(self):
-        install(PACKAGES)
-        private_mounts()
+        install(PACKAGES + NFS_PACKAGES)
         self.cache = os.environ.get("PARTLOG_VM_CACHE") or f"{tempfile.gettempdir()}/partlog-vm-cache"
         os.makedirs(self.cache, exist_ok=True)
         with open(f"{self.cache}/lock", "wb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             kernel(self.cache)
+        private_namespaces()
         self.directory = tempfile.mkdtemp(prefix="partlog-vm-")
         self.processes, self.mounts = [], []
         self.initrd = self.path("initrd")
@@ -328,38 +337,48 @@ class Scratch:
 
 
 class NfsServer:
-    """An NFSv4.2 server on loopback that exports `directory`."""
+    """An NFSv4.2 server on loopback that exports `directory`; NFSv3 too, for mounts whose locks reach nobody."""
+
+    NETWORK = ("-netdev", "user,id=n", "-device", "virtio-net-pci,netdev=n")
+    PORT, MOUNT_PORT = 2049, 20048
 
     def __init__(self, scratch, directory, lease_s):
-        install(NFS_PACKAGES)
+        for state in ("/run", "/var/lib/nfs"):  # of a server that may run on this machine
+            os.makedirs(state, exist_ok=True)
+            run("mount", "-t", "tmpfs", "tmpfs", state)
+        os.makedirs("/run/ganesha")
+        os.makedirs("/run/rpcbind")
+        os.makedirs("/var/lib/nfs/ganesha")
         os.makedirs("/var/run/ganesha", exist_ok=True)
-        os.makedirs("/var/lib/nfs/ganesha", exist_ok=True)
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        configuration, log = scratch.path("ganesha.conf"), scratch.path("ganesha.log")
+        os.makedirs(directory, exist_ok=True)
+        configuration = scratch.path("ganesha.conf")
         with open(configuration, "w", encoding="ascii") as file:
             file.write(f"""
-NFS_CORE_PARAM {{ Protocols = 4; Bind_addr = 127.0.0.1; NFS_Port = {self.port};
+NFS_CORE_PARAM {{ Protocols = 3,4; NFS_Port = {self.PORT}; MNT_Port = {self.MOUNT_PORT};
   Enable_UDP = false; Enable_NLM = false; Enable_RQUOTA = false; }}
 NFSV4 {{ Graceless = true; RecoveryBackend = fs; Minor_Versions = 1,2; Only_Numeric_Owners = true; Lease_Lifetime = {lease_s}; }}
 EXPORT {{ Export_Id = 1; Path = {directory}; Pseudo = /export; Access_Type = RW; Squash = No_Root_Squash; SecType = sys;
-  Protocols = 4; Transports = TCP; FSAL {{ Name = VFS; }} }}
+  Protocols = 3,4; Transports = TCP; FSAL {{ Name = VFS; }} }}
 """)
-        os.makedirs(directory, exist_ok=True)
-        with open(scratch.path("ganesha.out"), "wb") as out:
-            process = scratch.start(["ganesha.nfsd", "-F", "-f", configuration, "-L", log, "-p", scratch.path("ganesha.pid")],
-                                    stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+        self._serve(scratch, "rpcbind", ["rpcbind", "-f"], 111)
+        self._serve(scratch, "ganesha", ["ganesha.nfsd", "-F", "-f", configuration, "-L", scratch.path("ganesha.log"),
+                                         "-p", scratch.path("ganesha.pid")], self.PORT)
+
+    def _serve(self, scratch, name, command, port):
+        with open(scratch.path(f"{name}.out"), "wb") as out:
+            process = scratch.start(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
 
         def listening():
-            expect(process.poll() is None, "the NFS server did not start")
+            expect(process.poll() is None, f"{name} did not start")
             with socket.socket() as probe:
-                return probe.connect_ex(("127.0.0.1", self.port)) == 0
+                return probe.connect_ex(("127.0.0.1", port)) == 0
 
-        wait_until(listening, 30, "the NFS server")
+        wait_until(listening, 30, f"{name} to listen")
 
-    def mount_command(self, directory, options=""):
-        options = f"vers=4.2,addr=10.0.2.2,clientaddr=10.0.2.15,proto=tcp,port={self.port}{options}"
-        return f"mkdir -p {directory} && mount-nfs4 10.0.2.2:/export {directory} {options}"
+    def mount_command(self, directory):
+        options = f"vers=4.2,addr=10.0.2.2,clientaddr=10.0.2.15,proto=tcp,port={self.PORT}"
+        return f"mkdir -p {directory} && mount-nfs nfs4 10.0.2.2:/export {directory} {options}"
 
-    NETWORK = ("-netdev", "user,id=n", "-device", "virtio-net-pci,netdev=n")
+    def mount_without_locks_command(self, exported, directory):
+        options = f"vers=3,addr=10.0.2.2,proto=tcp,port={self.PORT},mountproto=tcp,mountport={self.MOUNT_PORT},nolock"
+        return f"mkdir -p {directory} && mount-nfs nfs 10.0.2.2:{exported} {directory} {options}"
