@@ -27,11 +27,12 @@ std::string parent_of(const std::string& path) {
   return last == std::string::npos ? std::string() : path.substr(0, last + 1);
 }
 
-// False if the path is a directory.
+// False if the path was a directory when it was looked at.
 bool unlink_unless_directory(const std::string& path) {
   if (system().unlink(path.c_str()) == 0 || is_absent(errno)) return true;
   int error = errno;
-  auto status = error == EISDIR || error == EPERM ? status_of(path) : std::nullopt;
+  if (error == EISDIR) return false;
+  auto status = error == EPERM ? status_of(path) : std::nullopt;  // what POSIX says, and some file systems
   if (status && status->is_directory) return false;
   fail("remove " + path, error);
 }

@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -191,6 +193,39 @@ TEST(FileLock, ExcludesThreads) {
   threads.emplace_back(work, LockWait{.timeout = {}, .stop = &stop});
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(count, 1500);
+}
+
+// One thread closes the descriptor of a lock that nobody uses any more while another opens and locks the file anew.
+TEST(FileLock, ClosingADescriptorDropsNoOtherThreadsLock) {
+  TemporaryDirectory directory;
+  auto path = directory.path("x.lock");
+  void* shared = ::mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(shared, MAP_FAILED);
+  auto& inside = *new (shared) std::atomic<int>(0);
+  auto rounds = [&](Line& line) {
+    std::atomic<int> intruders = 0;
+    auto work = [&] {
+      for (int i = 0; i < 3000; ++i) {
+        auto guard = FileLock::open(path).lock();
+        if (++inside != 1) ++intruders;
+        std::this_thread::yield();
+        --inside;
+      }
+    };
+    line.send();
+    line.receive();
+    std::thread other(work);
+    work();
+    other.join();
+    return intruders == 0 ? 0 : 1;
+  };
+  ChildProcess a(rounds), b(rounds);
+  ASSERT_TRUE(a.line().receive() && b.line().receive());
+  a.line().send();
+  b.line().send();
+  EXPECT_EQ(a.wait(), 0);
+  EXPECT_EQ(b.wait(), 0);
+  ::munmap(shared, sizeof(std::atomic<int>));
 }
 
 TEST(FileLock, AThreadWaitsForAnotherNoLongerThanItsTimeout) {
