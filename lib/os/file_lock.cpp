@@ -39,10 +39,9 @@ class Patience {
     if (wait_.stop != nullptr && *wait_.stop) throw Error(ErrorCode::interrupted, "lock " + path_ + ": interrupted");
   }
   bool expired() const { return wait_.timeout && Clock::now() >= deadline_; }
-  // No time-out, and no flag: a flag may be raised by another thread, or by a signal just before the call that it should have
-  // interrupted, so nothing that blocks for long may come between two looks at it.
+  // Neither time-out nor flag: another thread of this process may be waited for without looking up.
   bool unconditional() const { return !wait_.timeout && wait_.stop == nullptr; }
-  bool may_block() const { return unconditional() && !wait_.poll; }
+  bool may_block() const { return !wait_.timeout && !wait_.poll; }
 
   // At most `length`, and not past the deadline.
   Clock::duration within(Clock::duration length) const {
@@ -134,8 +133,9 @@ bool try_kernel(LockEntry& entry, const std::string& path) {
   }
 }
 
-// False if the kernel takes it for a deadlock.
-bool block_in_kernel(LockEntry& entry, const std::string& path) {
+// False if the kernel takes it for a deadlock. Fairer than polling: beside a writer that locks again at once, a polling one can
+// wait a second and more.
+bool block_in_kernel(LockEntry& entry, const std::string& path, const Patience& patience) {
   for (;;) {
     try {
       entry.kernel_lock.lock();
@@ -144,13 +144,14 @@ bool block_in_kernel(LockEntry& entry, const std::string& path) {
       int reason = error.get_native_error();
       if (reason == EDEADLK) return false;
       if (reason != EINTR) fail_lock(path, reason);
+      patience.check_stop();
     }
   }
 }
 
 // False after the time-out.
 bool wait_for_kernel(LockEntry& entry, const std::string& path, Patience& patience) {
-  if (patience.may_block() && block_in_kernel(entry, path)) return true;
+  if (patience.may_block() && block_in_kernel(entry, path, patience)) return true;
   while (!try_kernel(entry, path)) {
     patience.check_stop();
     if (patience.expired()) return false;

@@ -72,7 +72,7 @@ class Producer::Impl {
     open(sticky_);  // where nothing may be written says so before any input is taken
   }
 
-  void append(std::span<const Record> records, std::span<const std::uint32_t> input_sizes) {
+  void append(std::span<const Record> records, std::span<const std::uint32_t> input_sizes, std::span<const std::int32_t> partitions) {
     const auto now = os::clock().now();
     const auto latest = settings_.future_ms < std::numeric_limits<std::int64_t>::max() - now.value
                             ? now + settings_.future_ms
@@ -81,7 +81,8 @@ class Producer::Impl {
       Record record = records[i];
       if (record.timestamp == no_timestamp) record.timestamp = now;
       require_acceptable(record, latest);
-      auto& partition = open(partition_for(record));
+      const bool named = !partitions.empty() && partitions[i] >= 0;
+      auto& partition = open(named ? require_partition(partitions[i]) : partition_for(record));
       if (!partition.builder.add_within(record, settings_.target_batch)) {
         if (!partition.builder.empty()) store(partition);
         add_alone(partition, record);
@@ -156,6 +157,11 @@ class Producer::Impl {
   int partition_for(const Record& record) const {
     if (options_.partition || record.key.is_null()) return sticky_;
     return topic_.partitions == 1 ? 0 : partition_of_key(record.key.view(), topic_.partitions);
+  }
+
+  int require_partition(std::int32_t n) const {
+    if (n < topic_.partitions) return n;
+    throw Error(ErrorCode::refused, "topic \"" + topic_.name + "\" has no partition " + std::to_string(n));
   }
 
   void require_acceptable(const Record& record, Timestamp latest) const {

@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "partlog/export.h"
+
 namespace partlog {
 
 // What the caller can do about an error; each has one exit status in the program.
@@ -26,7 +28,7 @@ enum class ErrorCode {
 
 // The message is one line without a trailing full stop: operation, path, position or offset, the system's reason, and what to do
 // where that is not plain.
-class Error : public std::runtime_error {
+class PARTLOG_EXPORT Error : public std::runtime_error {
  public:
   Error(ErrorCode code, const std::string& message, int system_error = 0)
       : std::runtime_error(message), code_(code), system_error_(system_error) {}

@@ -15,6 +15,7 @@
 #include <string>
 
 #include "partlog/error.h"
+#include "partlog/export.h"
 #include "partlog/record.h"
 #include "partlog/store.h"
 
@@ -53,7 +54,7 @@ struct ProducerOptions {
   std::function<void(const Acknowledgement&)> acknowledged;
 };
 
-class Producer {
+class PARTLOG_EXPORT Producer {
  public:
   // Error(invalid_argument) for a partition out of range, Error(refused) where nothing may be written.
   Producer(const Store& store, const Topic& topic, ProducerOptions options);
@@ -65,7 +66,10 @@ class Producer {
   // Progress::bytes. Error(refused) for a record that no batch can hold (too large) or a record without key for a compacted
   // topic: records before it are taken, it and those after it are not, and taken() tells its index. Other errors leave the
   // records of full batches stored and the rest not; progress() tells how many. Records with timestamp no_timestamp get `now`.
-  void append(std::span<const Record> records, std::span<const std::uint32_t> input_sizes = {});
+  // `partitions`, empty or one per record, wins over key and ProducerOptions::partition where it is not negative; Error(refused)
+  // as above for one that the topic does not have.
+  void append(std::span<const Record> records, std::span<const std::uint32_t> input_sizes = {},
+              std::span<const std::int32_t> partitions = {});
   // Appends everything that waits.
   void flush();
   // flush(), then makes all that was appended durable, with everything that lies before it in the same partitions (not under
@@ -82,7 +86,7 @@ class Producer {
   bool durable() const;
 
  private:
-  class Impl;
+  class PARTLOG_LOCAL Impl;
   std::unique_ptr<Impl> impl_;
 };
 

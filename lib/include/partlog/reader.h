@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "partlog/error.h"
+#include "partlog/export.h"
 #include "partlog/record.h"
 #include "partlog/store.h"
 
@@ -24,7 +25,7 @@ struct ReaderOptions {
   std::size_t decompression_limit = 256u << 20;  // largest uncompressed batch
 };
 
-class PartitionReader {
+class PARTLOG_EXPORT PartitionReader {
  public:
   // Error(invalid_argument) for a partition out of range.
   PartitionReader(const Store& store, const Topic& topic, int partition, ReaderOptions options = {});
@@ -64,12 +65,12 @@ class PartitionReader {
   const std::string& directory() const;
 
  private:
-  class Impl;
+  class PARTLOG_LOCAL Impl;
   std::unique_ptr<Impl> impl_;
 };
 
 // Waits until something may have changed in any of these partitions.
-class PartitionWatch {
+class PARTLOG_EXPORT PartitionWatch {
  public:
   PartitionWatch(const Store& store, const std::vector<std::string>& partition_directories,
                  std::chrono::milliseconds poll_interval = std::chrono::milliseconds(250));
@@ -79,7 +80,7 @@ class PartitionWatch {
   void wait(std::chrono::milliseconds timeout, int wake_descriptor = -1, int hangup_descriptor = -1);
 
  private:
-  class Impl;
+  class PARTLOG_LOCAL Impl;
   std::unique_ptr<Impl> impl_;
 };
 

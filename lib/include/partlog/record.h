@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "partlog/export.h"
 #include "partlog/types.h"
 
 namespace partlog {
@@ -47,7 +48,7 @@ struct HeaderBlock {
 };
 
 // Walks the headers of a block that a reader has validated: `Header h; while (cursor.next(h)) …`.
-class HeaderCursor {
+class PARTLOG_EXPORT HeaderCursor {
  public:
   explicit HeaderCursor(HeaderBlock block) : at_(block.data), left_(block.count) {}
   bool next(Header& header);
@@ -57,7 +58,7 @@ class HeaderCursor {
   std::uint32_t left_;
 };
 
-class HeaderBuilder {
+class PARTLOG_EXPORT HeaderBuilder {
  public:
   void add(std::string_view name, Bytes value);
   void clear();

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "partlog/export.h"
 #include "partlog/topic_config.h"
 #include "partlog/types.h"
 
@@ -41,7 +42,7 @@ struct PartitionInfo {
 // Called with one line, without newline, for what a user should know but nobody asked for (a torn tail that was cut).
 using Notice = std::function<void(const std::string&)>;
 
-class Store {
+class PARTLOG_EXPORT Store {
  public:
   // Opens the store in a directory. Error(not_found) if there is none, Error(refused) for a newer format version or a file system
   // whose locks do not reach other hosts, Error(damaged) for an unreadable store.properties.
@@ -74,9 +75,9 @@ class Store {
 };
 
 // "Did you mean" for a name among others: up to three, nearest first.
-std::vector<std::string> similar_names(std::string_view name, const std::vector<std::string>& among);
+PARTLOG_EXPORT std::vector<std::string> similar_names(std::string_view name, const std::vector<std::string>& among);
 
 // Kafka's rule for topic names; throws Error(invalid_argument) saying what is wrong.
-void require_valid_topic_name(std::string_view name);
+PARTLOG_EXPORT void require_valid_topic_name(std::string_view name);
 
 }  // namespace partlog

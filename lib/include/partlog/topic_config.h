@@ -8,11 +8,12 @@
 #include <string_view>
 #include <vector>
 
+#include "partlog/export.h"
 #include "partlog/types.h"
 
 namespace partlog {
 
-class TopicConfig {
+class PARTLOG_EXPORT TopicConfig {
  public:
   struct Definition {
     std::string_view name;

@@ -1,8 +1,10 @@
 // The version of the library that is running.
 #pragma once
 
+#include "partlog/export.h"
+
 namespace partlog {
 
-const char* version();  // "0.1.0"
+PARTLOG_EXPORT const char* version();  // "0.1.0"
 
 }  // namespace partlog
