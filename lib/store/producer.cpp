@@ -55,6 +55,11 @@ log::PartitionLogOptions log_options(const Topic& topic, int partition, const Pr
   return o;
 }
 
+std::string no_such_partition(const Topic& topic, int partition) {
+  return "topic \"" + topic.name + "\" has partitions 0 to " + std::to_string(topic.partitions - 1) + ", no partition " +
+         std::to_string(partition);
+}
+
 }  // namespace
 
 class Producer::Impl {
@@ -62,9 +67,7 @@ class Producer::Impl {
   Impl(const Store& store, const Topic& topic, ProducerOptions options)
       : store_(store), topic_(topic), options_(std::move(options)), settings_(settings_of(topic, options_)) {
     if (options_.partition && (*options_.partition < 0 || *options_.partition >= topic.partitions)) {
-      throw Error(ErrorCode::invalid_argument, "topic \"" + topic.name + "\" has partitions 0 to " +
-                                                   std::to_string(topic.partitions - 1) + ", no partition " +
-                                                   std::to_string(*options_.partition));
+      throw Error(ErrorCode::invalid_argument, no_such_partition(topic, *options_.partition));
     }
     partitions_.resize(static_cast<std::size_t>(topic.partitions));
     sticky_ = options_.partition ? *options_.partition
@@ -72,7 +75,8 @@ class Producer::Impl {
     open(sticky_);  // where nothing may be written says so before any input is taken
   }
 
-  void append(std::span<const Record> records, std::span<const std::uint32_t> input_sizes, std::span<const std::int32_t> partitions) {
+  void append(std::span<const Record> records, std::span<const std::uint32_t> input_sizes,
+              std::span<const std::int32_t> partitions) {
     const auto now = os::clock().now();
     const auto latest = settings_.future_ms < std::numeric_limits<std::int64_t>::max() - now.value
                             ? now + settings_.future_ms
@@ -162,6 +166,11 @@ class Producer::Impl {
   int require_partition(std::int32_t n) const {
     if (n < topic_.partitions) return n;
     throw Error(ErrorCode::refused, "topic \"" + topic_.name + "\" has no partition " + std::to_string(n));
+  }
+
+  int existing(int partition) const {
+    if (partition < topic_.partitions) return partition;
+    throw Error(ErrorCode::refused, no_such_partition(topic_, partition));
   }
 
   void require_acceptable(const Record& record, Timestamp latest) const {
@@ -260,8 +269,9 @@ class Producer::Impl {
 Producer::Producer(const Store& store, const Topic& topic, ProducerOptions options)
     : impl_(std::make_unique<Impl>(store, topic, std::move(options))) {}
 Producer::~Producer() = default;
-void Producer::append(std::span<const Record> records, std::span<const std::uint32_t> input_sizes) {
-  impl_->append(records, input_sizes);
+void Producer::append(std::span<const Record> records, std::span<const std::uint32_t> input_sizes,
+                      std::span<const std::int32_t> partitions) {
+  impl_->append(records, input_sizes, partitions);
 }
 void Producer::flush() { impl_->flush(); }
 void Producer::sync() { impl_->sync(); }

@@ -76,6 +76,12 @@ ChildProcess::~ChildProcess() {
 
 void ChildProcess::kill(int signal) { ::kill(pid_, signal); }
 
+int ChildProcess::wait_signalling(int signal) {
+  siginfo_t ended{};
+  while (::waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == 0) kill(signal);
+  return wait();
+}
+
 int ChildProcess::wait() {
   if (pid_ <= 0) return status_;
   int status = 0;

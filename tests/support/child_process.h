@@ -35,6 +35,8 @@ class ChildProcess {
   void kill(int signal);
   // The exit status, or minus the signal that ended it.
   int wait();
+  // As wait(), sending the signal again and again until the process has ended.
+  int wait_signalling(int signal);
 
  private:
   Line line_{-1, -1};

@@ -244,6 +244,13 @@ TEST(FileLock, AThreadWaitsForAnotherNoLongerThanItsTimeout) {
 
 std::atomic<bool> stopped;
 
+// Without SA_RESTART, so that it interrupts.
+void handle(int signal, void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  ::sigaction(signal, &action, nullptr);
+}
+
 // One process is stopped while it waits for another one's lock, by a signal.
 TEST(FileLock, ASignalEndsTheWaitForAnotherProcess) {
   TemporaryDirectory directory;
@@ -251,17 +258,18 @@ TEST(FileLock, ASignalEndsTheWaitForAnotherProcess) {
   ChildProcess holder([&](Line& line) { return hold(path, line); });
   ASSERT_TRUE(holder.line().receive());
   ChildProcess waiting([&](Line& line) {
-    ::signal(SIGTERM, [](int) { stopped = true; });
+    handle(SIGTERM, [](int) { stopped = true; });
     auto lock = FileLock::open(path);
     line.send();
     return error_of(lock, {.timeout = {}, .stop = &stopped}).code() == ErrorCode::interrupted ? 0 : 1;
   });
   ASSERT_TRUE(waiting.line().receive());
-  waiting.kill(SIGTERM);  // before, in the middle of, or between its calls
-  EXPECT_EQ(waiting.wait(), 0);
+  // Before, in the middle of, or between its calls: so more than one.
+  EXPECT_EQ(waiting.wait_signalling(SIGTERM), 0);
 }
 
 TEST(FileLock, AnotherThreadEndsTheWait) {
+  handle(SIGUSR1, [](int) {});
   TemporaryDirectory directory;
   auto path = directory.path("x.lock");
   ChildProcess holder([&](Line& line) { return hold(path, line); });
@@ -270,9 +278,12 @@ TEST(FileLock, AnotherThreadEndsTheWait) {
   auto guard = local.lock();
   for (const auto* lock : {&remote, &local}) {
     for (bool poll : {false, true}) {
-      std::atomic<bool> stop = false;
-      std::thread other([&] { stop = true; });
+      std::atomic<bool> stop = false, over = false;
+      std::thread other([&, waiting = ::pthread_self()] {
+        for (stop = true; !over; std::this_thread::yield()) ::pthread_kill(waiting, SIGUSR1);
+      });
       EXPECT_EQ(error_of(*lock, {.timeout = {}, .stop = &stop, .poll = poll}).code(), ErrorCode::interrupted);
+      over = true;
       other.join();
     }
   }

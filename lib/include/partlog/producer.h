@@ -47,9 +47,11 @@ struct ProducerOptions {
   std::optional<int> compression_level;
   SyncPolicy sync = SyncPolicy::end;
   std::size_t batch_bytes = 0;             // 0: the default; never more than the topic's max.message.bytes
-  std::chrono::microseconds linger{5000};  // append_due() tells when the oldest waiting record has waited this long
+  std::chrono::microseconds linger{5000};  // flush_due() tells when the oldest waiting record has waited this long
   std::optional<std::chrono::milliseconds> lock_timeout;
-  const std::atomic<bool>* stop = nullptr;  // raised: waiting for a lock ends with Error(interrupted)
+  // Raised: waiting for a lock ends with Error(interrupted). To be raised by a signal handler, or followed by signals to the
+  // producer's thread until the call returns.
+  const std::atomic<bool>* stop = nullptr;
   Notice notice;
   std::function<void(const Acknowledgement&)> acknowledged;
 };
