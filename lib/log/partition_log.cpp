@@ -1,6 +1,7 @@
 #include "log/partition_log.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <limits>
 #include <random>
 #include <thread>
@@ -50,14 +51,10 @@ PartitionLog::Appended PartitionLog::append(std::span<char> batch) {
     const bool rolling = must_roll(header);
     if (rolling) roll(tail_->next, guard);
     const auto first = tail_->next;
+    const auto position = tail_->end;
     format::set_offset_and_epoch(batch, first, epoch_);
-    write(batch, format::read_batch_header(batch));
-    if (directory_.on_network()) {
-      tail_->file.sync_data();
-      tail_->file.close();  // lets go of the lock on the segment
-      guard.unlock();
-      pause_after_network_append();
-    }
+    write(batch, format::read_batch_header(batch), guard);
+    if (directory_.on_network()) finish_network_append(guard, first, position);
     return {first, rolling};
   } catch (...) {
     tail_.reset();
@@ -300,16 +297,11 @@ void PartitionLog::roll(Offset base, const os::FileLock::Guard& guard) {
     directory_.move_recovery_point(closing, closing, 0, false);
   }
   close_tail();
-  {
-    auto file = os::File::open(directory_.segment(base).log(), os::File::Mode::create_new);
-    if (directory_.on_network()) {
-      lock_segment(file);
-      if (!guard.still_held()) {
-        throw Error(ErrorCode::fenced, options_.name + ": lost " + lock_.path() + " while rolling; nothing was appended");
-      }
-    }
-  }
+  os::File::open(directory_.segment(base).log(), os::File::Mode::create_new);
   tail_ = open_segment(base);
+  if (directory_.on_network() && !guard.still_held()) {
+    throw Error(ErrorCode::fenced, options_.name + ": lost " + lock_.path() + " while rolling; nothing was appended");
+  }
 }
 
 void PartitionLog::close_tail() {
@@ -318,13 +310,13 @@ void PartitionLog::close_tail() {
   if (directory_.on_network()) tail_->file.sync_data();
 }
 
-void PartitionLog::write(std::span<const char> batch, const format::BatchHeader& header) {
+void PartitionLog::write(std::span<const char> batch, const format::BatchHeader& header, const os::FileLock::Guard& guard) {
   auto& tail = *tail_;
   preallocate(header.size());
   try {
     tail.file.write_at(batch, tail.end);
   } catch (const Error&) {
-    tail.file.truncate(tail.end);
+    take_back(tail.end, guard);
     throw;
   }
   const auto position = tail.end;
@@ -377,8 +369,32 @@ void PartitionLog::lock_segment(const os::File& file) const {
   }
 }
 
-// Waiting in the kernel is unfair between hosts: whoever polls gets its turn only if the lock is left alone for a moment.
-void PartitionLog::pause_after_network_append() const { sleep_10_to_50_ms(); }
+// What a failed append may have left behind the old end goes. Not where the lock was lost: others' records may stand there by
+// now.
+void PartitionLog::take_back(std::int64_t end, const os::FileLock::Guard& guard) {
+  if (!directory_.on_network() || guard.still_held()) tail_->file.truncate(end);
+}
+
+// Other hosts see the batch once it has reached the server, which may also be where it turns out that there is no space, or that
+// this host was cut off and its locks have gone to others.
+void PartitionLog::finish_network_append(os::FileLock::Guard& guard, Offset first, std::int64_t position) {
+  try {
+    tail_->file.sync_data();
+    tail_->index.sync();
+  } catch (const Error& error) {
+    const bool no_space = error.system_error() == ENOSPC || error.system_error() == EDQUOT || error.system_error() == EFBIG;
+    if (no_space) {
+      take_back(position, guard);
+      throw;
+    }
+    throw Error(ErrorCode::io, options_.name + ": offsets " + offsets_text(first, tail_->next) + " are in doubt: " + error.what(),
+                error.system_error());
+  }
+  tail_->file.close();  // lets go of the lock on the segment
+  guard.unlock();
+  // Whoever polls gets its turn only if the lock is left alone for a moment.
+  sleep_10_to_50_ms();
+}
 
 // The segments from the one that holds `from` to the last below `below`, with their names.
 void PartitionLog::sync_segments(Offset from, Offset below) {

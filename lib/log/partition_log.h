@@ -90,13 +90,14 @@ class PartitionLog {
   bool must_roll(const format::BatchHeader& header) const;
   void roll(Offset base, const os::FileLock::Guard& guard);
   void close_tail();
-  void write(std::span<const char> batch, const format::BatchHeader& header);
+  void write(std::span<const char> batch, const format::BatchHeader& header, const os::FileLock::Guard& guard);
+  void take_back(std::int64_t end, const os::FileLock::Guard& guard);
+  void finish_network_append(os::FileLock::Guard& guard, Offset first, std::int64_t position);
   void preallocate(std::int64_t size);
   void give_back_space() noexcept;
   void lock_segment(const os::File& file) const;
   void sync_segments(Offset from, Offset below);
   void sync_known();
-  void pause_after_network_append() const;
   void notice(const std::string& text) const;
   [[noreturn]] void sync_has_failed(const Error& reason, Offset first, Offset next) const;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "format/file_names.h"
 #include "log/batch_scanner.h"
@@ -125,6 +126,7 @@ IndexWriter::Resume IndexWriter::resume(const os::File& log) {
 }
 
 void IndexWriter::reset() {
+  unsynced_ = true;
   if (index_size_ > 0) index_.truncate(0);
   if (time_size_ > 0) time_.truncate(0);
   index_size_ = time_size_ = indexed_position_ = 0;
@@ -139,6 +141,7 @@ void IndexWriter::add(const format::BatchHeader& header, std::int64_t position) 
   add_time_entry();
   index_.write_at(format::encode(OffsetIndexEntry{header.last_offset(), {position}}, base_), index_size_);
   index_size_ += index_step;
+  unsynced_ = true;
   indexed_position_ = position;
 }
 
@@ -146,12 +149,14 @@ void IndexWriter::add_time_entry() {
   if (largest_.timestamp <= last_time_) return;
   time_.write_at(format::encode(largest_, base_), time_size_);
   time_size_ += time_step;
+  unsynced_ = true;
   last_time_ = largest_.timestamp;
 }
 
 void IndexWriter::close_segment() { add_time_entry(); }
 
 void IndexWriter::sync() {
+  if (!std::exchange(unsynced_, false)) return;
   index_.sync_data();
   time_.sync_data();
 }

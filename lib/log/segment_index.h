@@ -70,6 +70,7 @@ class IndexWriter {
   // The last time index entry of a segment that is being closed.
   void close_segment();
 
+  // Makes the entries written here durable.
   void sync();
 
  private:
@@ -81,6 +82,7 @@ class IndexWriter {
   os::File time_;
   std::int64_t index_size_;
   std::int64_t time_size_;
+  bool unsynced_ = false;
   std::int64_t indexed_position_ = 0;   // of the batch indexed last; the segment's start before there is one
   format::TimeIndexEntry largest_;      // so far in the log
   Timestamp last_time_ = no_timestamp;  // of the last time index entry
