@@ -1,0 +1,32 @@
+// Record addresses: `TOPIC`, `TOPIC:PARTITIONS` (`0`, `0,2`, `0-3`) or `TOPIC:PARTITION:OFFSET`.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "partlog/store.h"
+
+namespace partlog::cmd {
+
+struct PartitionRange {
+  int first;
+  int last;
+};
+
+struct Address {
+  std::string topic;
+  std::vector<PartitionRange> partitions;  // in the order written; empty: all
+  std::optional<Offset> offset;
+};
+
+// UsageError for anything that is not an address.
+Address parse_address(std::string_view text);
+// `0,2` or `0-3`; UsageError naming `what` the text stands in.
+std::vector<PartitionRange> parse_partitions(std::string_view text, std::string_view what);
+
+// The partitions in the order written, each once. Error(invalid_argument) if the topic has no such partition.
+std::vector<int> expand_partitions(const std::vector<PartitionRange>& ranges, const Topic& topic);
+
+}  // namespace partlog::cmd

@@ -1,0 +1,253 @@
+// `partlog consume`
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <set>
+
+#include "address.h"
+#include "consumption.h"
+#include "messages.h"
+#include "signals.h"
+#include "text.h"
+#include "times.h"
+#include "topic_commands.h"
+
+namespace partlog::cmd {
+namespace {
+
+// Memory for the windows of all partitions that are read at the same time.
+constexpr std::size_t window_budget = 16 << 20;
+constexpr std::size_t least_window = 16 << 10;
+// Beyond so many partitions the usual limit of open files may not do.
+constexpr std::size_t many_partitions = 100;
+
+void allow_many_files() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+class Consume : public Command {
+ public:
+  void declare(OptionSet& options) override;
+  void validate(const OptionSet& options) override;
+  int run(const Globals& globals) override;
+
+ private:
+  void declare_range(OptionSet& options);
+  void declare_form(OptionSet& options);
+  void declare_conflicts(OptionSet& options);
+  void validate_range();
+  void validate_form();
+  void parse_addresses();
+  void parse_start(const std::string& text);
+
+  struct Partition {
+    std::shared_ptr<const Topic> topic;
+    int number;
+  };
+  std::vector<Partition> find_partitions(const Store& store);
+  std::vector<PartitionCursor> open(const Store& store);
+
+  std::vector<std::string> operands_, partitions_, offsets_;
+  std::optional<std::string> since_, until_, merge_, reset_, delimiter_;
+  std::optional<std::int64_t> tail_, count_;
+  bool to_end_ = false;
+  bool null_delimiter_ = false;
+  bool null_as_text_ = false;
+  bool fail_if_empty_ = false;
+  TimeZone zone_;
+  Filter::Conditions conditions_;
+  OutputFormat format_;
+  ConsumptionOptions reading_;
+  PartitionCursor::Options range_;
+  std::vector<Address> addresses_;
+  std::optional<Filter> filter_;
+  Output output_;
+  std::optional<RecordOutput> record_output_;
+  Outcome outcome_;
+};
+
+void Consume::declare(OptionSet& options) {
+  options.operands(operands_, "topic", 1);
+  declare_range(options);
+  declare_form(options);
+  declare_conflicts(options);
+}
+
+void Consume::declare_range(OptionSet& options) {
+  options.list("-p,--partition", "N", partitions_, "read partition N (or 0,2 or 0-3) of the topics; may be repeated");
+  options.list("-o,--offset", "WHERE", offsets_,
+               "start at beginning (default), end, offset N, N before the end (-N) or a time (s@TIME); e@TIME stops there");
+  options.text("--since", "TIME", since_, "start each partition at its first record with a timestamp at or after TIME");
+  options.text("--until", "TIME", until_, "stop each partition before the first later record with a timestamp at or after TIME");
+  options.flag("--local", zone_.local, "a time without zone is local time, not UTC");
+  options.number("--tail", "N", tail_, "only the newest N records of all partitions together, by timestamp");
+  options.number("-c,--count", "N", count_, "stop after N records");
+  options.flag("-e,--exit", to_end_, "stop at the end as it stood at the start (the default)");
+  options.flag("-F,--follow", reading_.follow, "wait for more records at the end");
+  options.duration("--idle-timeout", reading_.idle_timeout, "with -F: stop when no record came for TIME");
+  options.text("--merge", "time", merge_, "print by timestamp, then partition, then offset, not one partition after another");
+  options.text("--reset", "WHERE", reset_,
+               "earliest (default), latest or fail (status 4): when the log start has overtaken the reader");
+  options.list("-k,--key", "KEY", conditions_.keys, "only records with this key; may be repeated for any of them");
+  options.list("-H,--header", "NAME[=VALUE]", conditions_.headers,
+               "only records with this header; may be repeated for all of them");
+  options.list("--grep", "REGEX", conditions_.patterns,
+               "only records whose value matches, as grep -E does; may be repeated for any of them");
+  options.flag("--not", conditions_.invert_patterns, "only records whose value does not match --grep");
+  options.flag("--fail-if-empty", fail_if_empty_, "status 3 if no record was printed");
+}
+
+void Consume::declare_form(OptionSet& options) {
+  options.escaped("-K,--key-delimiter", "DELIM", format_.key_delimiter, "print the key and DELIM before the value");
+  options.escaped("-D,--delimiter", "DELIM", delimiter_, "print DELIM behind each record, not a newline");
+  options.flag("-0,--null-delimiter", null_delimiter_, "print a NUL byte behind each record");
+  options.flag("-Z,--null", null_as_text_, "print null as NULL, not as nothing");
+  options.escaped("--null-marker", "TEXT", format_.null_marker, "print null as TEXT");
+  options.escaped(
+      "-f,--format", "FORMAT", format_.format,
+      "print by tokens: %s value, %k key, %S and %K their lengths, %R the value's as 4 bytes, %t topic, %p partition, %o offset, "
+      "%T timestamp, %h headers, %%; {hex}, {base64}, {json} or {iso} behind a token changes its form");
+  options.flag("-J,--json-lines", format_.json, "print one JSON object a line");
+  options.flag("-u,--unbuffered", reading_.unbuffered, "write each record at once");
+}
+
+void Consume::declare_conflicts(OptionSet& options) {
+  options.refuse("-n,--dry-run", "consume has no --dry-run; -c N prints the first N records, --tail N the last");
+  options.conflict("--json-lines", {"--key-delimiter", "--delimiter", "--null-delimiter", "--format", "--null", "--null-marker"});
+  options.conflict("--delimiter", "--null-delimiter");
+  options.conflict("--null", "--null-marker");
+  options.conflict("--follow", {"--exit", "--merge"});
+  options.conflict("--offset", {"--since", "--tail"});
+}
+
+void Consume::validate(const OptionSet&) {
+  parse_addresses();
+  validate_range();
+  validate_form();
+}
+
+void Consume::parse_addresses() {
+  std::vector<PartitionRange> partitions;
+  for (const auto& text : partitions_) {
+    auto more = parse_partitions(text, "--partition");
+    partitions.insert(partitions.end(), more.begin(), more.end());
+  }
+  for (const auto& operand : operands_) {
+    Address& address = addresses_.emplace_back(parse_address(operand));
+    if (address.offset)
+      throw UsageError("'" + operand + "': consume takes the offset as -o " + std::to_string(address.offset->value));
+    if (partitions.empty()) continue;
+    if (!address.partitions.empty()) throw UsageError("--partition cannot be combined with '" + operand + "'");
+    address.partitions = partitions;
+  }
+}
+
+void Consume::validate_range() {
+  for (const auto& offset : offsets_) parse_start(offset);
+  if (since_) range_.start = {StartPoint::Kind::time, parse_time(*since_, "--since", now(), zone_).value};
+  if (until_) {
+    if (range_.until) throw UsageError("--until cannot be combined with --offset e@TIME");
+    range_.until = parse_time(*until_, "--until", now(), zone_);
+  }
+  if (merge_ && merge_ != "time") throw UsageError("--merge is time, not '" + *merge_ + "'");
+  reading_.merge = merge_.has_value();
+  if (reset_ == "latest") {
+    range_.reset = Reset::latest;
+  } else if (reset_ == "fail") {
+    range_.reset = Reset::fail;
+  } else if (reset_ && reset_ != "earliest") {
+    throw UsageError("--reset is earliest, latest or fail, not '" + *reset_ + "'");
+  }
+  range_.follow = reading_.follow;
+  if (tail_) reading_.tail = static_cast<std::uint64_t>(*tail_);
+  if (count_) reading_.count = static_cast<std::uint64_t>(*count_);
+}
+
+void Consume::parse_start(const std::string& text) {
+  auto number = parse_decimal(text);
+  if (text.starts_with("e@")) {
+    range_.until = parse_time_or_ms(text.substr(2), "--offset", now(), zone_);
+  } else if (text.starts_with("s@")) {
+    range_.start = {StartPoint::Kind::time, parse_time_or_ms(text.substr(2), "--offset", now(), zone_).value};
+  } else if (text == "beginning") {
+    range_.start = {StartPoint::Kind::beginning, 0};
+  } else if (text == "end") {
+    range_.start = {StartPoint::Kind::end, 0};
+  } else if (text == "stored") {
+    throw UsageError("--offset stored is the position of a group, and no group is named");
+  } else if (number && text.starts_with('-')) {
+    range_.start = {StartPoint::Kind::back_from_end,
+                    *number == std::numeric_limits<std::int64_t>::min() ? -(*number + 1) : -*number};
+  } else if (number) {
+    range_.start = {StartPoint::Kind::offset, *number};
+  } else {
+    throw UsageError("--offset is beginning, end, N, -N, s@TIME or e@TIME, not '" + text + "'");
+  }
+}
+
+void Consume::validate_form() {
+  if (delimiter_) format_.delimiter = *delimiter_;
+  if (null_delimiter_) format_.delimiter = std::string(1, '\0');
+  if (null_as_text_) format_.null_marker = "NULL";
+  if (conditions_.invert_patterns && conditions_.patterns.empty()) throw UsageError("--not goes with --grep only");
+  filter_.emplace(conditions_);
+  record_output_.emplace(output_, format_);
+}
+
+int Consume::run(const Globals& globals) {
+  catch_stop_signals();
+  Store store = open_store(globals);
+  auto cursors = open(store);
+  Consumption consumption(*filter_, *record_output_, output_, outcome_, reading_);
+  consumption.run(store, cursors);
+  output_.finish();
+  if (stop_requested()) return signal_status();
+  if (fail_if_empty_ && consumption.printed() == 0) outcome_.fail(status_empty);
+  return outcome_.status();
+}
+
+// All that the operands name, each once, in their order.
+std::vector<Consume::Partition> Consume::find_partitions(const Store& store) {
+  std::vector<Partition> found;
+  std::set<std::pair<std::string, int>> seen;
+  for (const auto& address : addresses_) {
+    try {
+      auto topic = std::make_shared<const Topic>(store.topic(address.topic));
+      for (int number : expand_partitions(address.partitions, *topic)) {
+        if (seen.emplace(topic->name, number).second) found.push_back({topic, number});
+      }
+    } catch (const Error& error) {
+      outcome_.fail(error);
+    }
+  }
+  return found;
+}
+
+std::vector<PartitionCursor> Consume::open(const Store& store) {
+  auto partitions = find_partitions(store);
+  bool one_at_a_time = !reading_.follow && !reading_.merge && !reading_.tail && partitions.size() > 1;
+  if (!one_at_a_time && !partitions.empty()) {
+    range_.reader.window_bytes = std::clamp(window_budget / partitions.size(), least_window, range_.reader.window_bytes);
+    if (partitions.size() > many_partitions) allow_many_files();
+  }
+  std::vector<PartitionCursor> cursors;
+  cursors.reserve(partitions.size());
+  for (const auto& partition : partitions) {
+    try {
+      cursors.emplace_back(store, partition.topic, partition.number, range_);
+      if (one_at_a_time) cursors.back().release();
+    } catch (const Error& error) {
+      outcome_.fail(error);
+    }
+  }
+  return cursors;
+}
+
+}  // namespace
+
+const CommandEntry consume_command = {"consume", "TOPIC[:PARTITIONS]...", "print the records of topics", make_command<Consume>};
+
+}  // namespace partlog::cmd

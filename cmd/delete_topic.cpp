@@ -1,0 +1,74 @@
+// `partlog delete-topic`
+#include <unistd.h>
+
+#include "messages.h"
+#include "output.h"
+#include "text.h"
+#include "topic_commands.h"
+
+namespace partlog::cmd {
+namespace {
+
+// Asks on the terminal; UsageError where there is none, or where the answer is not yes.
+void require_consent(const std::string& question) {
+  if (::isatty(STDIN_FILENO) != 1 || ::isatty(STDERR_FILENO) != 1) throw UsageError("deleting needs --yes; nothing was done");
+  std::string prompt = "partlog: " + question + " [y/N] ";
+  char answer[16] = {};
+  if (::write(STDERR_FILENO, prompt.data(), prompt.size()) < 0 || ::read(STDIN_FILENO, answer, sizeof answer) <= 0 ||
+      (answer[0] != 'y' && answer[0] != 'Y')) {
+    throw UsageError("nothing was done");
+  }
+}
+
+class DeleteTopic : public Command {
+ public:
+  void declare(OptionSet& options) override {
+    options.operands(names_, "topic", 1);
+    options.flag("--if-exists", if_exists_, "a topic that does not exist is no error");
+    options.flag("--yes", yes_, "do not ask");
+    declare_dry_run(options, dry_run_);
+  }
+
+  int run(const Globals& globals) override {
+    Store store = open_store(globals);
+    if (!dry_run_ && !yes_) require_consent("delete " + counted(names_.size(), "topic") + " with all their records?");
+    Output output;
+    int status = for_each_item(names_, [&](const std::string& name) {
+      if (if_exists_ && !store.find_topic(name)) return;
+      Topic topic = store.topic(name);
+      if (dry_run_) {
+        output.append("would delete topic " + description(store, topic) + "\n");
+      } else {
+        store.delete_topic(topic);
+        detail("deleted topic " + name);
+      }
+    });
+    output.flush();
+    return status;
+  }
+
+ private:
+  static std::string description(const Store& store, const Topic& topic) {
+    std::uint64_t records = 0;
+    std::uint64_t bytes = 0;
+    for (int p = 0; p < topic.partitions; ++p) {
+      PartitionInfo info = store.partition_info(topic, p);
+      records += static_cast<std::uint64_t>(info.end - info.start);
+      bytes += static_cast<std::uint64_t>(info.size_bytes);
+    }
+    return topic.name + ": " + counted(static_cast<std::uint64_t>(topic.partitions), "partition") + ", " +
+           counted(records, "offset") + ", " + counted(bytes, "byte");
+  }
+
+  std::vector<std::string> names_;
+  bool if_exists_ = false;
+  bool yes_ = false;
+  bool dry_run_ = false;
+};
+
+}  // namespace
+
+const CommandEntry delete_topic_command = {"delete-topic", "TOPIC...", "remove topics with all their records",
+                                           make_command<DeleteTopic>};
+
+}  // namespace partlog::cmd

@@ -1,0 +1,207 @@
+#include "options.h"
+
+#include <CLI/App.hpp>
+#include <algorithm>
+
+#include "exit_status.h"
+#include "partlog/store.h"
+#include "text.h"
+#include "times.h"
+
+namespace partlog::cmd {
+namespace {
+
+// CLI11 takes `--opt=` for an option whose value is the next argument. No argument can hold a NUL, so one marks the empty value.
+constexpr char empty_value = '\0';
+
+void mark_empty_values(std::vector<std::string>& arguments) {
+  for (auto& argument : arguments) {
+    if (argument == "--") break;
+    if (argument.starts_with("--") && argument.ends_with("=")) argument += empty_value;
+  }
+}
+
+std::vector<std::string> without_marks(std::vector<std::string> arguments) {
+  for (auto& argument : arguments) {
+    if (argument.ends_with(empty_value)) argument.pop_back();
+  }
+  return arguments;
+}
+
+CLI::Option* add_to(CLI::App& app, const OptionSet::Option& option) {
+  std::string names = option.letter;
+  if (!option.name.empty()) names += (names.empty() ? "" : ",") + option.name;
+  if (option.value_name.empty()) {
+    return app.add_flag(names)->disable_flag_override()->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  }
+  return app.add_option(names, CLI::callback_t{})->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+// What CLI11 said in its own words about an option, in ours. Its message starts with the option's name.
+std::string mismatch(const std::string& message) {
+  std::size_t end = message.find_first_of(": ");
+  return message.substr(0, end) + (message.find("override") == std::string::npos ? " needs a value" : " takes no value");
+}
+
+}  // namespace
+
+std::string did_you_mean(std::string_view name, const std::vector<std::string>& among) {
+  std::string text;
+  for (const auto& similar : similar_names(name, among)) {
+    text += text.empty() ? " (did you mean " : " or ";
+    text += similar;
+  }
+  return text.empty() ? text : text + "?)";
+}
+
+void OptionSet::add(std::string_view names, std::string_view value_name, std::string_view help,
+                    std::function<void(const std::string&)> take) {
+  Option option;
+  std::size_t comma = names.find(',');
+  if (comma != std::string_view::npos) {
+    option.letter = names.substr(0, comma);
+    option.name = names.substr(comma + 1);
+  } else {
+    (names.starts_with("--") ? option.name : option.letter) = names;
+  }
+  option.value_name = value_name;
+  option.help = help;
+  option.take = std::move(take);
+  options_.push_back(std::move(option));
+}
+
+void OptionSet::flag(std::string_view names, bool& target, std::string_view help) {
+  add(names, "", help, [&target](const std::string&) { target = true; });
+}
+
+void OptionSet::text(std::string_view names, std::string_view value_name, std::optional<std::string>& target,
+                     std::string_view help) {
+  add(names, value_name, help, [&target](const std::string& value) { target = value; });
+}
+
+void OptionSet::escaped(std::string_view names, std::string_view value_name, std::optional<std::string>& target,
+                        std::string_view help) {
+  std::string name(names.substr(names.find("--")));
+  add(names, value_name, help, [&target, name](const std::string& value) { target = unescape(value, name); });
+}
+
+void OptionSet::list(std::string_view names, std::string_view value_name, std::vector<std::string>& target,
+                     std::string_view help) {
+  add(names, value_name, help, [&target](const std::string& value) { target.push_back(value); });
+}
+
+void OptionSet::number(std::string_view names, std::string_view value_name, std::optional<std::int64_t>& target,
+                       std::string_view help, std::int64_t least, std::int64_t most) {
+  std::string name(names.substr(names.find("--")));
+  add(names, value_name, help, [&target, name, least, most](const std::string& value) {
+    target = parse_decimal(value);
+    if (target && *target >= least && *target <= most) return;
+    std::string range = most == std::numeric_limits<std::int64_t>::max()
+                            ? "a whole number from " + std::to_string(least) + " on"
+                            : "a whole number from " + std::to_string(least) + " to " + std::to_string(most);
+    throw UsageError(name + " needs " + range + ", not '" + value + "'");
+  });
+}
+
+void OptionSet::duration(std::string_view names, std::optional<std::chrono::milliseconds>& target, std::string_view help) {
+  std::string name(names.substr(names.find("--")));
+  add(names, "TIME", help, [&target, name](const std::string& value) {
+    target = parse_duration(value);
+    if (!target) throw UsageError(name + " needs a duration such as 500ms, 10s or 1h30m, not '" + value + "'");
+  });
+}
+
+void OptionSet::refuse(std::string_view names, std::string_view message) {
+  add(names, "", "", [text = std::string(message)](const std::string&) { throw UsageError(text); });
+}
+
+void OptionSet::conflict(std::string_view one, std::string_view other) { conflicts_.emplace_back(one, other); }
+
+void OptionSet::conflict(std::string_view one, std::initializer_list<std::string_view> others) {
+  for (auto other : others) conflict(one, other);
+}
+
+bool OptionSet::given(std::string_view name) const {
+  return std::any_of(options_.begin(), options_.end(), [&](const Option& o) { return o.longest() == name && o.given; });
+}
+
+void OptionSet::operands(std::vector<std::string>& target, std::string_view what, std::size_t least, std::size_t most) {
+  operands_ = &target;
+  operand_name_ = what;
+  least_operands_ = least;
+  most_operands_ = most;
+}
+
+void OptionSet::parse(std::vector<std::string> arguments) {
+  std::vector<std::string> none;
+  std::vector<std::string>& operands = operands_ ? *operands_ : none;
+  for (const auto& extra : read(std::move(arguments), &operands)) unknown(extra);
+  if (!given("--help")) check(operands.size());
+}
+
+std::vector<std::string> OptionSet::parse_prefix(std::vector<std::string> arguments) {
+  auto rest = read(std::move(arguments), nullptr);
+  if (!rest.empty() && rest[0].size() > 1 && rest[0][0] == '-') unknown(rest[0]);
+  return rest;
+}
+
+// Calls the takers; returns what is neither option nor (where `operands` is given) operand.
+std::vector<std::string> OptionSet::read(std::vector<std::string> arguments, std::vector<std::string>* operands) {
+  CLI::App app;
+  app.set_help_flag();
+  app.allow_extras();
+  app.prefix_command(operands == nullptr);
+  CLI::Option* positional = nullptr;
+  if (operands != nullptr) {
+    constexpr int any_number = 1 << 24;
+    positional = app.add_option("operands", CLI::callback_t{})->expected(any_number);
+    positional->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  }
+  std::vector<CLI::Option*> parsers;
+  for (const auto& option : options_) parsers.push_back(add_to(app, option));
+
+  mark_empty_values(arguments);
+  std::reverse(arguments.begin(), arguments.end());
+  try {
+    app.parse(arguments);
+  } catch (const CLI::ArgumentMismatch& error) {
+    throw UsageError(mismatch(error.what()));
+  } catch (const CLI::Error& error) {
+    throw UsageError(error.what());
+  }
+  auto extras = without_marks(app.remaining());
+  auto mark = std::find(extras.begin(), extras.end(), "--");
+  if (mark != extras.end() && (operands != nullptr || mark == extras.begin())) extras.erase(mark);
+  if (!extras.empty() && operands != nullptr) return extras;
+  for (std::size_t i = 0; i < options_.size(); ++i) {
+    for (const auto& value : without_marks(parsers[i]->results())) {
+      options_[i].given = true;
+      options_[i].take(value);
+    }
+  }
+  if (operands != nullptr) *operands = without_marks(positional->results());
+  return extras;
+}
+
+void OptionSet::check(std::size_t operand_count) const {
+  for (const auto& [one, other] : conflicts_) {
+    if (given(one) && given(other)) throw UsageError(one + " cannot be combined with " + other);
+  }
+  if (operand_count < least_operands_) throw UsageError("a " + operand_name_ + " is missing");
+  if (operand_count > most_operands_) {
+    throw UsageError(most_operands_ == 0
+                         ? "takes no operands, but got '" + operands_->front() + "'"
+                         : "one " + operand_name_ + " is taken, but '" + (*operands_)[most_operands_] + "' follows");
+  }
+}
+
+void OptionSet::unknown(const std::string& argument) const {
+  std::string name = argument.substr(0, argument.starts_with("--") ? argument.find('=') : 2);
+  std::vector<std::string> names;
+  for (const auto& option : options_) {
+    if (!option.help.empty() && !option.name.empty()) names.push_back(option.name);
+  }
+  throw UsageError("unknown option " + name + (name.starts_with("--") ? did_you_mean(name, names) : ""));
+}
+
+}  // namespace partlog::cmd

@@ -1,0 +1,57 @@
+// What goes to standard output: a buffer written with write(2), nothing at all between it and the descriptor.
+//
+// A failed write is Error(io) "write to standard output: <reason>"; a reader that went away ends the program by SIGPIPE.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <string_view>
+
+namespace partlog::cmd {
+
+class Output {
+ public:
+  static constexpr std::size_t capacity = 256 << 10;
+  // Room behind what room() promises, which writers may overwrite with rubbish.
+  static constexpr std::size_t slack = 64;
+
+  // Enlarges the pipe that `descriptor` may be.
+  explicit Output(int descriptor = 1);
+
+  // A place for `size` bytes, at most `capacity`, and `slack`; written by advance() to their end.
+  char* room(std::size_t size) {
+    if (size > static_cast<std::size_t>(limit_ - at_)) flush();
+    return at_;
+  }
+  void advance(char* end) { at_ = end; }
+
+  void append(std::string_view bytes) {
+    if (bytes.size() > capacity / 2) return append_large(bytes);
+    char* to = room(bytes.size());
+    std::memcpy(to, bytes.data(), bytes.size());
+    at_ = to + bytes.size();
+  }
+
+  void flush();
+  // flush() and close: some file systems tell only then that they could not store what was written.
+  void finish();
+
+  int descriptor() const { return descriptor_; }
+  // Ends the program by SIGPIPE if the reader of the pipe or socket has gone.
+  void require_reader() const;
+
+ private:
+  void append_large(std::string_view bytes);
+  void write_all(const char* data, std::size_t size);
+
+  int descriptor_;
+  std::unique_ptr<char[], void (*)(void*)> buffer_;
+  char* at_;
+  char* limit_;
+};
+
+// Makes a pipe as large as an unprivileged process may; no harm where it is none.
+void enlarge_pipe(int descriptor);
+
+}  // namespace partlog::cmd

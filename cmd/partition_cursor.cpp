@@ -1,0 +1,127 @@
+#include "partition_cursor.h"
+
+#include <algorithm>
+
+#include "messages.h"
+#include "text.h"
+
+namespace partlog::cmd {
+
+PartitionCursor::PartitionCursor(const Store& store, std::shared_ptr<const Topic> topic, int partition, const Options& options)
+    : store_(&store), topic_(std::move(topic)), partition_(partition), options_(options), bounded_(!options.follow) {
+  end_ = reader().end();
+  first_ = resolve(options.start);
+  seek(first_);
+}
+
+std::string PartitionCursor::name() const { return topic_->name + ":" + std::to_string(partition_); }
+
+PartitionReader& PartitionCursor::reader() {
+  if (!reader_) {
+    reader_.emplace(*store_, *topic_, partition_, options_.reader);
+    reader_->seek(position_);
+  }
+  return *reader_;
+}
+
+void PartitionCursor::release() {
+  if (reader_) position_ = reader_->position();
+  reader_.reset();
+}
+
+void PartitionCursor::abandon() {
+  done_ = true;
+  release();
+}
+
+void PartitionCursor::seek(Offset offset) { reader().seek(offset); }
+
+void PartitionCursor::follow_on() {
+  if (options_.follow) bounded_ = false;
+}
+
+Offset PartitionCursor::resolve(const StartPoint& start) {
+  const Offset log_start = reader().start();
+  switch (start.kind) {
+    case StartPoint::Kind::beginning:
+      break;
+    case StartPoint::Kind::end:
+      return end_;
+    case StartPoint::Kind::offset:
+      if (start.number >= log_start.value && start.number <= end_.value) return {start.number};
+      throw Error(ErrorCode::offset_out_of_range, name() + ": offset " + std::to_string(start.number) +
+                                                      " is not in the log, which goes from " + std::to_string(log_start.value) +
+                                                      " to " + std::to_string(end_.value));
+    case StartPoint::Kind::back_from_end:
+      return std::max(log_start, start.number < end_.value ? end_ - start.number : Offset{0});
+    case StartPoint::Kind::time:
+      since_ = Timestamp{start.number};
+      return reader().offset_at(*since_, end_).value_or(end_);
+  }
+  return log_start;
+}
+
+void PartitionCursor::apply_until() {
+  bounded_ = true;
+  if (!options_.until) return;
+  auto stop = reader().offset_at(*options_.until, end_);
+  if (stop && *stop < first_) {  // an earlier record is later in time: look for ourselves
+    stop.reset();
+    seek(first_);
+    for (auto records = reader().read(end_); !records.empty() && !stop; records = reader().read(end_)) {
+      auto late = std::find_if(records.begin(), records.end(), [&](const Record& r) { return r.timestamp >= *options_.until; });
+      if (late != records.end()) stop = late->offset;
+    }
+  }
+  if (stop) {
+    end_ = *stop;
+    options_.follow = false;
+  }
+  seek(first_);
+}
+
+std::span<const Record> PartitionCursor::read() {
+  std::span<const Record> records;
+  while (!done_) {
+    try {
+      records = reader().read(bounded_ ? std::optional(end_) : std::nullopt);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::offset_out_of_range || !go_on_at_log_start()) throw;
+      continue;
+    }
+    if (records.empty()) {
+      done_ = bounded_ && !options_.follow;
+      break;
+    }
+    if (since_) {
+      auto begin = std::find_if(records.begin(), records.end(), [&](const Record& r) { return r.timestamp >= *since_; });
+      if (begin == records.end()) continue;
+      records = {begin, records.end()};
+      since_.reset();
+    }
+    if (options_.until) {
+      auto end = std::find_if(records.begin(), records.end(), [&](const Record& r) { return r.timestamp >= *options_.until; });
+      done_ = end != records.end();
+      records = {records.begin(), end};
+    }
+    break;
+  }
+  return records;
+}
+
+// What lies below the log start is gone. False if that is not the reason, or an error by the user's choice.
+bool PartitionCursor::go_on_at_log_start() {
+  const Offset log_start = reader().start();
+  const Offset lost_from = reader().position();
+  if (lost_from >= log_start || options_.reset == Reset::fail) return false;
+  const Offset target = options_.reset == Reset::earliest ? log_start : bounded_ ? std::max(end_, log_start) : reader().end();
+  notice(name() + ": " + counted(static_cast<std::uint64_t>(target - lost_from), "record") + " not read, offsets " +
+         std::to_string(lost_from.value) + " to " + std::to_string(target.value - 1) + ": the log now starts at " +
+         std::to_string(log_start.value));
+  seek(target);
+  return true;
+}
+
+Origin PartitionCursor::origin() { return {topic_->name, partition_, reader().leader_epoch(), reader().timestamp_type()}; }
+
+}  // namespace partlog::cmd

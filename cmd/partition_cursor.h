@@ -1,0 +1,76 @@
+// One partition as `consume` reads it: from where the options say to where they say.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "partlog/reader.h"
+#include "record_output.h"
+
+namespace partlog::cmd {
+
+struct StartPoint {
+  enum class Kind { beginning, end, offset, back_from_end, time };
+  Kind kind = Kind::beginning;
+  std::int64_t number = 0;  // the offset, how far back, or the timestamp
+};
+
+// What to do when the log start has overtaken the reader.
+enum class Reset { earliest, latest, fail };
+
+class PartitionCursor {
+ public:
+  struct Options {
+    StartPoint start;
+    std::optional<Timestamp> until;  // stop before the first record that is not earlier
+    Reset reset = Reset::earliest;
+    bool follow = false;  // else stop at the end as it stands now
+    ReaderOptions reader;
+  };
+
+  // Looks up start and end. Error(offset_out_of_range) for a start point outside the log.
+  PartitionCursor(const Store& store, std::shared_ptr<const Topic> topic, int partition, const Options& options);
+
+  // The next records; none: at the end for now, or for good if done(). Valid until the next call of any function here.
+  std::span<const Record> read();
+  bool done() const { return done_; }
+  // Nothing more is wanted of it.
+  void abandon();
+
+  // The range that the options asked for, before anything is read.
+  Offset first() const { return first_; }
+  Offset last_end() const { return end_; }
+  // Moves the end of the range in front of the first record of it that `until` forbids.
+  void apply_until();
+  void seek(Offset offset);
+  // Reads on beyond the range, if the options say so.
+  void follow_on();
+  // Closes the files; the next read() opens them again.
+  void release();
+
+  Origin origin();
+  int partition() const { return partition_; }
+  const std::string& directory() { return reader().directory(); }
+  PartitionReader& reader();
+
+ private:
+  Offset resolve(const StartPoint& start);
+  bool go_on_at_log_start();
+  std::string name() const;
+
+  const Store* store_;
+  std::shared_ptr<const Topic> topic_;
+  int partition_;
+  Options options_;
+  std::optional<PartitionReader> reader_;
+  Offset position_;  // while the reader is closed
+  Offset first_;
+  Offset end_;
+  std::optional<Timestamp> since_;  // records before the first that is not earlier are passed over
+  bool bounded_;
+  bool done_ = false;
+};
+
+}  // namespace partlog::cmd

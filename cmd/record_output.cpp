@@ -1,0 +1,294 @@
+#include "record_output.h"
+
+#include <array>
+#include <cstdint>
+#include <utility>
+
+#include "exit_status.h"
+#include "text.h"
+#include "times.h"
+
+namespace partlog::cmd {
+namespace {
+
+constexpr std::size_t block = 32;
+static_assert(Output::slack >= block);
+
+// Copies `size` bytes in whole blocks, so writing (into the slack of Output) up to a block too much. What it reads too much lies
+// in the page of the last byte, and so cannot fault; elsewhere it leaves the work to memcpy.
+__attribute__((no_sanitize("address", "thread"))) inline void copy_in_blocks(char* to, const char* from, std::size_t size) {
+  constexpr std::uintptr_t page = 4096;
+  auto last = reinterpret_cast<std::uintptr_t>(from) + size - 1;
+  if (size - 1 < 8 * block && last % page + block <= page) [[likely]] {
+    for (std::size_t i = 0; i < size; i += block) std::memcpy(to + i, from + i, block);
+  } else if (size > 0) {
+    std::memcpy(to, from, size);
+  }
+}
+
+std::string_view timestamp_type_name(TimestampType type) {
+  switch (type) {
+    case TimestampType::create_time:
+      return "create";
+    case TimestampType::log_append_time:
+      return "logappend";
+    case TimestampType::none:
+      break;
+  }
+  return "none";
+}
+
+// `"name":"bytes"`, `"name_b64":"…"` or `"name":null`.
+void append_json_field(std::string& out, std::string_view name, Bytes bytes) {
+  out += '"';
+  out += name;
+  if (bytes.is_null()) {
+    out += "\":null";
+  } else if (is_utf8(bytes.view())) {
+    out += "\":";
+    append_json_string(out, bytes.view());
+  } else {
+    out += "_b64\":\"";
+    append_base64(out, bytes.view());
+    out += '"';
+  }
+}
+
+void append_json_headers(std::string& out, HeaderBlock headers) {
+  out += '[';
+  HeaderCursor cursor(headers);
+  Header header;
+  bool first = true;
+  while (cursor.next(header)) {
+    out += first ? "{" : ",{";
+    append_json_field(out, "name", header.name);
+    out += ',';
+    append_json_field(out, "value", header.value);
+    out += '}';
+    first = false;
+  }
+  out += ']';
+}
+
+void append_big_endian(std::string& out, std::int32_t value) {
+  for (int shift = 24; shift >= 0; shift -= 8) out += static_cast<char>(static_cast<std::uint32_t>(value) >> shift & 255);
+}
+
+std::int64_t length_of(Bytes bytes) { return bytes.is_null() ? -1 : static_cast<std::int64_t>(bytes.size()); }
+
+}  // namespace
+
+void append_json_record(std::string& out, const Record& record, const Origin& origin) {
+  out += "{\"topic\":";
+  append_json_string(out, origin.topic);
+  out += ",\"partition\":";
+  append_number(out, origin.partition);
+  out += ",\"offset\":";
+  append_number(out, record.offset.value);
+  out += ",\"timestamp\":";
+  append_number(out, record.timestamp.value);
+  out += ",\"tstype\":\"";
+  out += timestamp_type_name(origin.timestamp_type);
+  out += "\",\"epoch\":";
+  append_number(out, origin.epoch);
+  out += ",\"headers\":";
+  append_json_headers(out, record.headers);
+  out += ',';
+  append_json_field(out, "key", record.key);
+  out += ',';
+  append_json_field(out, "value", record.value);
+  out += "}\n";
+}
+
+RecordOutput::RecordOutput(Output& output, OutputFormat format) : output_(output), format_(std::move(format)) {
+  if (format_.format) parse_format(*format_.format);
+}
+
+void RecordOutput::parse_format(std::string_view format) {
+  std::string text;
+  auto end_text = [&] {
+    if (!text.empty()) tokens_.push_back({'\0', Modifier::none, std::exchange(text, {})});
+  };
+  while (!format.empty()) {
+    std::size_t percent = std::min(format.find('%'), format.size());
+    text += format.substr(0, percent);
+    format.remove_prefix(percent);
+    if (format.empty()) break;
+    char kind = format.size() > 1 ? format[1] : '\0';
+    format.remove_prefix(std::min<std::size_t>(format.size(), 2));
+    if (kind == '%') {
+      text += '%';
+    } else if (kind != '\0' && std::string_view("sSRkKtpoTh").find(kind) != std::string_view::npos) {
+      end_text();
+      Modifier modifier = take_modifier(format, kind);
+      tokens_.push_back({kind, modifier, {}});
+    } else {
+      throw UsageError(kind == '\0' ? std::string("--format ends in a single %: write %% for it")
+                                    : "--format has the unknown token %" + std::string(1, kind));
+    }
+  }
+  end_text();
+}
+
+RecordOutput::Modifier RecordOutput::take_modifier(std::string_view& rest, char kind) {
+  struct Named {
+    std::string_view text;
+    Modifier modifier;
+    std::string_view kinds;
+  };
+  static constexpr std::array<Named, 4> all = {{{"{hex}", Modifier::hex, "sk"},
+                                                {"{base64}", Modifier::base64, "sk"},
+                                                {"{json}", Modifier::json, "sSkKtpoTh"},
+                                                {"{iso}", Modifier::iso, "T"}}};
+  for (const auto& named : all) {
+    if (!rest.starts_with(named.text)) continue;
+    if (named.kinds.find(kind) == std::string_view::npos) {
+      throw UsageError("--format: %" + std::string(1, kind) + " cannot be printed as " + std::string(named.text));
+    }
+    rest.remove_prefix(named.text.size());
+    return named.modifier;
+  }
+  return Modifier::none;
+}
+
+void RecordOutput::write(std::span<const Record> records, const Origin& origin) {
+  if (format_.json) {
+    for (const auto& record : records) write_json(record, origin);
+  } else if (format_.format) {
+    for (const auto& record : records) write_format(record, origin);
+  } else if (format_.key_delimiter || format_.null_marker || format_.delimiter.size() != 1) {
+    for (const auto& record : records) write_text(record);
+  } else {
+    write_values(records);
+  }
+}
+
+void RecordOutput::write_values(std::span<const Record> records) {
+  const char delimiter = format_.delimiter[0];
+  for (const auto& record : records) {
+    std::size_t size = record.value.size();
+    if (size < Output::capacity / 2) [[likely]] {
+      char* to = output_.room(size + 1);
+      copy_in_blocks(to, record.value.data(), size);
+      to[size] = delimiter;
+      output_.advance(to + size + 1);
+    } else {
+      write_text(record);
+    }
+  }
+}
+
+void RecordOutput::put(Bytes bytes) {
+  if (!bytes.is_null()) {
+    output_.append(bytes.view());
+  } else if (format_.null_marker) {
+    output_.append(*format_.null_marker);
+  }
+}
+
+void RecordOutput::write_text(const Record& record) {
+  if (format_.key_delimiter) {
+    put(record.key);
+    output_.append(*format_.key_delimiter);
+  }
+  put(record.value);
+  output_.append(format_.delimiter);
+}
+
+void RecordOutput::write_json(const Record& record, const Origin& origin) {
+  scratch_.clear();
+  append_json_record(scratch_, record, origin);
+  output_.append(scratch_);
+}
+
+void RecordOutput::write_format(const Record& record, const Origin& origin) {
+  scratch_.clear();
+  for (const auto& token : tokens_) {
+    switch (token.kind) {
+      case '\0':
+        scratch_ += token.text;
+        break;
+      case 's':
+        append_bytes(token, record.value);
+        break;
+      case 'k':
+        append_bytes(token, record.key);
+        break;
+      case 'S':
+        append_number(scratch_, length_of(record.value));
+        break;
+      case 'K':
+        append_number(scratch_, length_of(record.key));
+        break;
+      case 'R':
+        append_big_endian(scratch_, static_cast<std::int32_t>(length_of(record.value)));
+        break;
+      case 't':
+        append_bytes(token, origin.topic);
+        break;
+      case 'p':
+        append_number(scratch_, origin.partition);
+        break;
+      case 'o':
+        append_number(scratch_, record.offset.value);
+        break;
+      case 'T':
+        append_time(token, record.timestamp);
+        break;
+      case 'h':
+        append_headers(token, record.headers);
+        break;
+    }
+  }
+  output_.append(scratch_);
+}
+
+void RecordOutput::append_bytes(const Token& token, Bytes bytes) {
+  if (token.modifier == Modifier::json) {
+    if (bytes.is_null()) {
+      scratch_ += "null";
+    } else if (is_utf8(bytes.view())) {
+      append_json_string(scratch_, bytes.view());
+    } else {
+      scratch_ += '{';
+      append_json_field(scratch_, "value", bytes);  // {"value_b64":"…"}
+      scratch_ += '}';
+    }
+  } else if (bytes.is_null()) {
+    if (format_.null_marker) scratch_ += *format_.null_marker;
+  } else if (token.modifier == Modifier::hex) {
+    append_hex(scratch_, bytes.view());
+  } else if (token.modifier == Modifier::base64) {
+    append_base64(scratch_, bytes.view());
+  } else {
+    scratch_ += bytes.view();
+  }
+}
+
+void RecordOutput::append_time(const Token& token, Timestamp time) {
+  if (token.modifier != Modifier::iso) {
+    append_number(scratch_, time.value);
+  } else {
+    scratch_ += time == no_timestamp ? "-" : format_time(time);
+  }
+}
+
+void RecordOutput::append_headers(const Token& token, HeaderBlock headers) {
+  if (token.modifier == Modifier::json) return append_json_headers(scratch_, headers);
+  HeaderCursor cursor(headers);
+  Header header;
+  bool first = true;
+  while (cursor.next(header)) {
+    if (!first) scratch_ += ',';
+    scratch_ += header.name;
+    scratch_ += '=';
+    if (header.value.is_null()) {
+      scratch_ += format_.null_marker ? *format_.null_marker : "NULL";
+    } else {
+      scratch_ += header.value.view();
+    }
+    first = false;
+  }
+}
+
+}  // namespace partlog::cmd

@@ -1,0 +1,24 @@
+// SIGINT, SIGTERM and SIGHUP ask a command to end after the record in hand; a second one ends it at once. Process-wide state.
+#pragma once
+
+#include <atomic>
+
+namespace partlog::cmd {
+
+// Every command: a broken pipe ends the program silently, SIGXFSZ becomes EFBIG, and descriptors 0 to 2 that are closed are kept
+// from being reused for files (using them still fails).
+void prepare_process();
+
+// Commands that end in good order: raises stop_requested() instead of dying. Signals that were ignored stay ignored.
+void catch_stop_signals();
+
+const std::atomic<bool>& stop_requested();
+// Readable once a signal came; -1 before catch_stop_signals().
+int stop_descriptor();
+// 128 + the signal that came.
+int signal_status();
+
+// As if the reader of a pipe had gone away while we wrote to it.
+[[noreturn]] void die_of_broken_pipe();
+
+}  // namespace partlog::cmd

@@ -1,0 +1,43 @@
+// Numbers, escapes and encodings as the command line writes them.
+#pragma once
+
+#include <charconv>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace partlog::cmd {
+
+// A whole decimal number with nothing around it (`010` is ten, `-5` minus five); nullopt for anything else or past int64.
+std::optional<std::int64_t> parse_decimal(std::string_view text);
+
+// `\n \r \t \0 \\ \xHH` to bytes. UsageError, naming `option`, for any other use of the backslash.
+std::string unescape(std::string_view text, std::string_view option);
+
+constexpr bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
+// `\t`, `\n`, `\\` or `\xHH`.
+void append_escaped(std::string& out, char c);
+
+void append_hex(std::string& out, std::string_view bytes);
+void append_base64(std::string& out, std::string_view bytes);
+// Padding is required, nothing else than the alphabet may occur; false otherwise.
+bool decode_base64(std::string_view text, std::string& out);
+
+// Whether the bytes are UTF-8 by RFC 3629 (no surrogates, no overlong forms).
+bool is_utf8(std::string_view bytes);
+// The bytes, which must be UTF-8, as a JSON string with its quotes.
+void append_json_string(std::string& out, std::string_view utf8);
+
+template <class Integer>
+void append_number(std::string& out, Integer value) {
+  char digits[24];
+  out.append(digits, static_cast<std::size_t>(std::to_chars(digits, digits + sizeof digits, value).ptr - digits));
+}
+
+// "1 record", "2 records"
+std::string counted(std::uint64_t count, std::string_view singular);
+// The system's words for an errno.
+std::string system_message(int error_number);
+
+}  // namespace partlog::cmd

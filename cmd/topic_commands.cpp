@@ -1,0 +1,19 @@
+#include "topic_commands.h"
+
+namespace partlog::cmd {
+
+Store open_store(const Globals& globals) { return Store::open(globals.store_directory()); }
+
+std::pair<std::string, std::string> parse_setting(std::string_view text, std::string_view option) {
+  std::size_t equals = text.find('=');
+  if (equals == std::string_view::npos || equals == 0) {
+    throw UsageError(std::string(option) + " needs NAME=VALUE, not '" + std::string(text) + "'");
+  }
+  return {std::string(text.substr(0, equals)), std::string(text.substr(equals + 1))};
+}
+
+void declare_dry_run(OptionSet& options, bool& target) {
+  options.flag("-n,--dry-run", target, "print what would be done, and do nothing");
+}
+
+}  // namespace partlog::cmd

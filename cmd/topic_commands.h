@@ -1,0 +1,35 @@
+// What the commands that make, change and remove topics share.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "command.h"
+#include "exit_status.h"
+#include "options.h"
+
+namespace partlog::cmd {
+
+Store open_store(const Globals& globals);
+
+// `name=value`; UsageError without the `=`.
+std::pair<std::string, std::string> parse_setting(std::string_view text, std::string_view option);
+
+void declare_dry_run(OptionSet& options, bool& target);
+
+// Calls `work` for each item; one that fails is reported and does not keep the others from being done.
+template <class Work>
+int for_each_item(const std::vector<std::string>& items, Work work) {
+  Outcome outcome;
+  for (const auto& item : items) {
+    try {
+      work(item);
+    } catch (const Error& error) {
+      outcome.fail(error);
+    }
+  }
+  return outcome.status();
+}
+
+}  // namespace partlog::cmd
