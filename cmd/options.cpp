@@ -1,6 +1,6 @@
 #include "options.h"
 
-#include <CLI/App.hpp>
+#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "exit_status.h"
