@@ -28,6 +28,15 @@ std::vector<std::string> without_marks(std::vector<std::string> arguments) {
   return arguments;
 }
 
+// Whether an argument might name the option. CLI11 takes microseconds for each option it is told of, which would be a good part
+// of the program's start, so it is not told of the others.
+bool may_be_given(const OptionSet::Option& option, const std::vector<std::string>& arguments) {
+  return std::any_of(arguments.begin(), arguments.end(), [&](const std::string& argument) {
+    if (argument.starts_with("--")) return !option.name.empty() && argument.starts_with(option.name);
+    return !option.letter.empty() && argument.starts_with('-') && argument.find(option.letter[1]) != std::string::npos;
+  });
+}
+
 CLI::Option* add_to(CLI::App& app, const OptionSet::Option& option) {
   std::string names = option.letter;
   if (!option.name.empty()) names += (names.empty() ? "" : ",") + option.name;
@@ -37,10 +46,10 @@ CLI::Option* add_to(CLI::App& app, const OptionSet::Option& option) {
   return app.add_option(names, CLI::callback_t{})->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
-// What CLI11 said in its own words about an option, in ours. Its message starts with the option's name.
+// What CLI11 said in its own words about an option, in ours. Its message starts with the option's name, of a flag without dashes.
 std::string mismatch(const std::string& message) {
-  std::size_t end = message.find_first_of(": ");
-  return message.substr(0, end) + (message.find("override") == std::string::npos ? " needs a value" : " takes no value");
+  std::string name = message.substr(0, message.find_first_of(": "));
+  return name.starts_with('-') ? name + " needs a value" : (name.size() == 1 ? "-" : "--") + name + " takes no value";
 }
 
 }  // namespace
@@ -157,8 +166,10 @@ std::vector<std::string> OptionSet::read(std::vector<std::string> arguments, std
     positional = app.add_option("operands", CLI::callback_t{})->expected(any_number);
     positional->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   }
-  std::vector<CLI::Option*> parsers;
-  for (const auto& option : options_) parsers.push_back(add_to(app, option));
+  std::vector<std::pair<Option*, CLI::Option*>> parsers;
+  for (auto& option : options_) {
+    if (may_be_given(option, arguments)) parsers.emplace_back(&option, add_to(app, option));
+  }
 
   mark_empty_values(arguments);
   std::reverse(arguments.begin(), arguments.end());
@@ -173,10 +184,10 @@ std::vector<std::string> OptionSet::read(std::vector<std::string> arguments, std
   auto mark = std::find(extras.begin(), extras.end(), "--");
   if (mark != extras.end() && (operands != nullptr || mark == extras.begin())) extras.erase(mark);
   if (!extras.empty() && operands != nullptr) return extras;
-  for (std::size_t i = 0; i < options_.size(); ++i) {
-    for (const auto& value : without_marks(parsers[i]->results())) {
-      options_[i].given = true;
-      options_[i].take(value);
+  for (auto [option, parser] : parsers) {
+    for (const auto& value : without_marks(parser->results())) {
+      option->given = true;
+      option->take(value);
     }
   }
   if (operands != nullptr) *operands = without_marks(positional->results());
