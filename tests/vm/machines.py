@@ -1,7 +1,8 @@
 """Small virtual machines with a Debian kernel each, an NFSv4.2 server on loopback for them, and disks whose power can be cut.
 
 Needs root and Debian's packages, which are installed if missing; no KVM: guests run emulated, so times measured inside mean
-nothing. Scratch ends every process it started, whatever happens, and takes its mounts and files with it.
+nothing. Scratch ends every process it started, whatever happens, and takes its mounts and files with it (but for the files if
+PARTLOG_VM_KEEP is set).
 """
 
 import contextlib
@@ -301,7 +302,10 @@ class Scratch:
                 process.wait()
         for directory in list(self.mounts):
             self.unmount(directory)
-        shutil.rmtree(self.directory, ignore_errors=True)
+        if os.environ.get("PARTLOG_VM_KEEP"):
+            note(f"kept: {self.directory}")
+        else:
+            shutil.rmtree(self.directory, ignore_errors=True)
 
     def path(self, name):
         return f"{self.directory}/{name}"
