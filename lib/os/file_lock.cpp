@@ -35,8 +35,9 @@ class Patience {
     if (wait.timeout) deadline_ = Clock::now() + std::min(*wait.timeout, for_ever);
   }
 
+  bool stopped() const { return wait_.stop != nullptr && *wait_.stop; }
   void check_stop() const {
-    if (wait_.stop != nullptr && *wait_.stop) throw Error(ErrorCode::interrupted, "lock " + path_ + ": interrupted");
+    if (stopped()) throw Error(ErrorCode::interrupted, "lock " + path_ + ": interrupted");
   }
   bool expired() const { return wait_.timeout && Clock::now() >= deadline_; }
   // Neither time-out nor flag: another thread of this process may be waited for without looking up.
@@ -168,7 +169,11 @@ FileLock FileLock::open(const std::string& path, bool create) {
 
 FileLock::Guard FileLock::lock(const LockWait& wait) const {
   Patience patience(wait, path_);
-  patience.check_stop();
+  if (patience.stopped()) {
+    // Nothing is waited for any more, but what needs no waiting is finished.
+    if (auto guard = try_lock()) return std::move(*guard);
+    patience.check_stop();
+  }
   auto place = Place::take(*entry_, patience);
   if (!place || !wait_for_kernel(*entry_, path_, patience)) fail_busy(*entry_, path_, *wait.timeout);
   place->keep();

@@ -154,8 +154,16 @@ class Producer::Impl {
     if (!p) {
       const log::PartitionDirectory directory(format::partition_path(topic_.directory, n), store_.on_network());
       p = std::make_unique<Partition>(n, directory, log_options(topic_, n, options_), settings_);
+      require_same_topic();
     }
     return *p;
+  }
+
+  // The partition just opened belongs to the topic that was looked up, not to one made anew under its name since.
+  void require_same_topic() const {
+    const auto now = store_.find_topic(topic_.name);
+    if (now && now->id == topic_.id) return;
+    throw Error(ErrorCode::not_found, "topic \"" + topic_.name + "\" was deleted while it was being written to");
   }
 
   int partition_for(const Record& record) const {

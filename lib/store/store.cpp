@@ -24,7 +24,8 @@ void require_trusted_locks(const os::Filesystem& filesystem, const std::string& 
                                       filesystem.lock_fault + "); mount it with working locks");
 }
 
-std::string unique_name(std::string_view topic) { return std::string(topic) + '.' + format::random_uuid(); }
+// For a directory in staging or trash. A topic's name may be as long as a file name: it is cut, the rest tells them apart.
+std::string unique_name(std::string_view topic) { return std::string(topic.substr(0, 200)) + '.' + format::random_uuid(); }
 
 format::Properties topic_properties(const std::string& id, int partitions, const TopicConfig& config) {
   format::Properties properties(config.values().begin(), config.values().end());
