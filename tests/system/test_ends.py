@@ -129,8 +129,8 @@ class Bounds(harness.Test):
         self.assertIn("11", result.text)
 
     def test_address_with_offset(self):
-        """TOPIC:PARTITION:OFFSET as an address of consume names where to begin."""
-        self.assertEqual(self.got("-c", "1", operand="t:1:4"), ["1.4"])
+        """consume takes T[:PARTITIONS]; where to begin is said with -o, which the message names."""
+        self.refused("consume", "t:1:4", status=2, names=["-o 4"])
 
     def test_tail(self):
         self.assertEqual(self.got("--tail", "4"), ["2.8", "0.9", "1.9", "2.9"])

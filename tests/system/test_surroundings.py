@@ -97,7 +97,7 @@ class Outputs(harness.Test):
         self.create()
         self.produce(b"1\n")
         result = self.shell('"$@" <&-', "produce", "t", status=1)
-        self.assertIn("stdin", result.text)
+        self.assertIn("standard input: Bad file descriptor", result.text)
         self.assertEqual(self.values(), [b"1"])
         with open(os.path.join(self.directory, "in"), "wb") as f:
             f.write(b"2\n")
@@ -121,8 +121,9 @@ class Outputs(harness.Test):
 
     def test_stdin_is_a_directory(self):
         self.create()
-        with open(self.directory) as directory:
-            result = self.run_program("produce", "t", stdin=directory, status=1)
+        directory = os.open(self.directory, os.O_RDONLY)
+        self.addCleanup(os.close, directory)
+        result = self.run_program("produce", "t", stdin=directory, status=1)
         self.assertIn("Is a directory", result.text)
         self.assertEqual(self.values(), [])
 
