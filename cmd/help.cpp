@@ -126,7 +126,9 @@ void print_help(const CommandEntry& entry) {
   if (!entry.operands.empty()) text += ' ';
   text += entry.operands;
   text += "\n\n";
+  std::size_t sentence = text.size();
   text += entry.summary;
+  text[sentence] = static_cast<char>(text[sentence] - 'a' + 'A');
   text += ".\n\nOptions:\n";
   append_options(text, options_of(*command, globals));
   print(text);

@@ -199,11 +199,11 @@ void OptionSet::check(std::size_t operand_count) const {
     if (given(one) && given(other)) throw UsageError(one + " cannot be combined with " + other);
   }
   if (operand_count < least_operands_) throw UsageError("a " + operand_name_ + " is missing");
-  if (operand_count > most_operands_) {
-    throw UsageError(most_operands_ == 0
-                         ? "takes no operands, but got '" + operands_->front() + "'"
-                         : "one " + operand_name_ + " is taken, but '" + (*operands_)[most_operands_] + "' follows");
-  }
+  if (operand_count <= most_operands_) return;
+  std::string extra = "'" + (*operands_)[most_operands_] + "'";
+  if (most_operands_ == 0) throw UsageError("no operands are taken, but got " + extra);
+  throw UsageError(counted(most_operands_, operand_name_) + " at most " + (most_operands_ == 1 ? "is" : "are") + " taken, but " +
+                   extra + " follows");
 }
 
 void OptionSet::unknown(const std::string& argument) const {
