@@ -71,15 +71,16 @@ InputPump::InputPump(RecordInput& input, Producer& producer, SyncPolicy sync, bo
 
 void InputPump::run(const InputFiles& files) {
   for (const auto& file : files.all()) {
-    if (stop_requested() || input_.complete()) break;
     run(file);
+    if (stop_requested() || input_.complete()) break;
   }
 }
 
 void InputPump::run(const InputFiles::File& file) {
   input_.begin_file(file.name);
-  while (!stop_requested() && !input_.complete()) {
-    if (file.waits && !wait(file.descriptor)) break;
+  for (bool last = false; !last && !input_.complete();) {
+    last = stop_requested();  // what had come in before the signal is still taken
+    if (file.waits ? !wait(file.descriptor) : last) break;
     auto room = input_.room();
     ssize_t size = ::read(file.descriptor, room.data(), room.size());
     if (size < 0 && errno != EINTR && errno != EAGAIN) fail("read", file.name, errno);
@@ -95,10 +96,11 @@ void InputPump::run(const InputFiles::File& file) {
   }
 }
 
-// Until there is input (true) or a stop signal (false); meanwhile stores and syncs what becomes due.
+// Until there is input (true) or a stop signal and none (false); meanwhile stores and syncs what becomes due.
 bool InputPump::wait(int descriptor) {
-  while (!stop_requested()) {
-    auto deadline = next_deadline();
+  for (;;) {
+    bool stop = stop_requested();
+    auto deadline = stop ? std::optional(Clock::now()) : next_deadline();
     timespec left{};
     if (deadline) {
       auto ns = std::max(std::chrono::nanoseconds(*deadline - Clock::now()), std::chrono::nanoseconds(0)).count();
@@ -106,10 +108,10 @@ bool InputPump::wait(int descriptor) {
     }
     pollfd ready[] = {{descriptor, POLLIN, 0}, {stop_descriptor(), POLLIN, 0}};
     int count = ::ppoll(ready, 2, deadline ? &left : nullptr, nullptr);
-    if (count > 0 && ready[0].revents != 0 && ready[1].revents == 0) return true;
+    if (count > 0 && ready[0].revents != 0) return true;
+    if (stop) return false;
     if (count == 0) meet_deadlines(Clock::now());
   }
-  return false;
 }
 
 std::optional<InputPump::Clock::time_point> InputPump::next_deadline() const {
