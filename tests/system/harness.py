@@ -121,8 +121,9 @@ class Lines:
         *lines, self.buffer = self.buffer.split(b"\n")
         return lines
 
-    def rest(self):
-        lines = []
+    def rest(self, lines=None):
+        """All lines to the end of the stream, added to `lines` as they come."""
+        lines = [] if lines is None else lines
         while (line := self.next()) is not None:
             lines.append(line)
         return lines

@@ -69,7 +69,9 @@ class SystemCalls(harness.Test):
                         "getdents64" % (what, sum(few[0].values()), few[1], sum(many[0].values()), many[1],
                                         few[2].get("getdents64", 0), many[2].get("getdents64", 0)))
             if same:
-                self.assertEqual(growth, {}, "%s: system calls that grow with the log" % what)
+                # A search in an index of one entry more or less may take a step more.
+                grown = {n: counts for n, counts in growth.items() if counts[1] > counts[0] + (2 if n == "pread64" else 0)}
+                self.assertEqual(grown, {}, "%s: system calls that grow with the log" % what)
                 # Numbers in the text files have more digits in the longer log.
                 self.assertLessEqual(many[1] - few[1], 64, "%s: bytes read grow with the log" % what)
 

@@ -59,10 +59,10 @@ class ManyWriters(harness.Test):
     def round(self, chance, number, env):
         topic = "round-%d" % number
         self.environment.update(env)
-        self.create(topic, segment_bytes=4096, index_interval_bytes=512)
+        self.create(topic, segment_bytes=1500, index_interval_bytes=300)
         writers = []
         for n in range(WRITERS):
-            options = ["--sync", chance.choice(["none", "none", "end", "batch"]), "--batch-size", str(chance.randrange(300, 1500))]
+            options = ["--sync", chance.choice(["none", "none", "end", "batch"]), "--batch-size", str(chance.randrange(300, 1200))]
             if chance.random() < 0.2:
                 options += ["-z", chance.choice(["gzip"])]
             writers.append(Writer(self, "%d.%d" % (number, n), topic, options))
@@ -111,7 +111,7 @@ class ManyWriters(harness.Test):
         for w in writers:
             self.assertGreaterEqual(per_writer[w.name], w.acknowledged, "acknowledged records of %s are missing" % w.name)
         rolled = len(harness.segments.segment_names(self.partition(topic)))
-        self.assertGreater(rolled, 100)
+        self.assertGreater(rolled, 200)
         self.assertEqual(self.consume(topic=topic).out, b"".join(r.value + b"\n" for r in records))
         longest = max((w.longest for w in others), default=0)
         harness.say("round %d: %d records, %d segments, %d killed, %d acknowledged beside the stopped one; longest gap between two "
@@ -205,7 +205,7 @@ class ManyWriters(harness.Test):
         self.create("t", segment_bytes=8192)
         follower = self.start("consume", "t", "-F", "-f", "%o %s\\n")
         followed = []
-        reading = threading.Thread(target=lambda: followed.extend(harness.Lines(follower.stdout).rest()), daemon=True)
+        reading = threading.Thread(target=harness.Lines(follower.stdout).rest, args=(followed,), daemon=True)
         reading.start()
         writers = [Writer(self, "w%d" % n, "t", ["--batch-size", "400", "--sync", "none"], 8000) for n in range(3)]
         for w in writers:
