@@ -60,7 +60,7 @@ for round in $(seq "$rounds"); do
   "$partlog" -q -d "$work/store" delete-topic "$topic" --yes
 done
 
-printf '%s lines, medians of %s rounds; times faster than Kafka %s\n' "$lines" "$rounds" "$(basename "$("$kafka" fetch)")"
+printf '%s lines, median of %s round(s); times faster than Kafka %s\n' "$lines" "$rounds" "$(basename "$("$kafka" fetch)")"
 for what in produce consume; do
   awk -v what="$what" -v theirs="$(median "kafka_$what")" -v ours="$(median "our_$what")" -v must="$([ $what = produce ] && echo 30 || echo 25)" \
     'BEGIN {printf "%-8s %6.1f times   (console %sr %.2f s, partlog %.3f s; must %d, aim 60)\n", what, theirs / ours, what, theirs, ours, must}'

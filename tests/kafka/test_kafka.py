@@ -191,6 +191,18 @@ class Files(KafkaTest):
         self.assertGreater(self.assert_indexed_as_a_broker_does([(self.partition(), 400)]), 1)
         self.assert_no_complaint([self.partition()])
 
+    def test_a_writer_that_slept_through_several_rolls_leaves_their_indexes_as_they_were(self):
+        self.create(segment_bytes=4000, index_interval_bytes=400)
+        sleeper = self.start("produce", "t", "-J", "-q", "--linger", "0", "--report", "--sync", "none")
+        reports = harness.Lines(sleeper.stdout)
+        for n in range(4):
+            harness.feed(sleeper, [as_input([(None, b"sleeper", [], T0 + 1000 * n)])])
+            self.assertIsNotNone(reports.next())
+            for m in range(60):  # one batch each, the timestamps rising: two rolls
+                self.produce(as_input([(None, b"v" * 100, [], T0 + 1000 * n + m + 1)]), "-J", "--sync", "none")
+        self.assertEqual(harness.finish(sleeper).status, 0)
+        self.assertGreater(self.assert_indexed_as_a_broker_does([(self.partition(), 400)]), 8)
+
     def many_writers(self, topic, source, rng):
         """Three writers that finish beside writers killed while they write, in rounds; then one more that tidies up."""
         killed = 0
@@ -375,6 +387,8 @@ class BesideBroker(KafkaTest):
                     now = self.consumed(topic, number)
                     old = held[topic][number]
                     self.assert_records(now[:len(old)], old, f"{topic}-{number} after appending: {what}")
+                    epochs = [r["epoch"] for r in now]
+                    self.assertEqual(epochs, sorted(epochs), f"{topic}-{number}: an epoch below an earlier one")
                     self.assert_records([(r["offset"], r["key"], r["value"]) for r in now[len(old):]],
                                         [(len(old) + n, key, value) for n, (key, value, _, _) in enumerate(new)], f"{topic}-{number}: {what}")
         self.assert_no_complaint([Path(self.partition(topic, number)) for topic in written for number in range(written[topic])])
