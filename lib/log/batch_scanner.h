@@ -14,7 +14,7 @@ enum class Scan {
   end,      // the file ends exactly here
   partial,  // the file ends inside what may be a batch
   invalid,  // what stands here is no batch; see fault()
-  old,      // a message of format v0 or v1 seems to stand here
+  old,      // a message of format v0 or v1 stands here
 };
 
 class BatchScanner {
@@ -36,6 +36,10 @@ class BatchScanner {
   const char* fault() const { return fault_; }
 
  private:
+  bool is_old_message(std::span<const char> bytes);
+  bool contradicted_by_next(std::size_t size);
+  bool offset_is_credible(std::size_t size);
+
   Window window_;
   std::int64_t position_;
   std::int64_t next_position_;

@@ -64,6 +64,12 @@ std::optional<Offset> end_of_chain_behind(const os::File& file, std::int64_t pos
       continue;
     }
     at += magic - from;
+    const auto header = sweep.view(at, format::batch_header_size);
+    if (header.size() < format::batch_header_size) break;
+    if (format::header_fault(format::read_batch_header(header)) != nullptr) {
+      ++at;
+      continue;
+    }
     if (lengths_lead_to_end(hops, at, size, expected, dead)) {
       if (const auto end = valid_chain(file, at, expected)) return end;
     }

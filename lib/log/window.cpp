@@ -45,6 +45,9 @@ void Window::map(std::int64_t position, std::size_t want) {
 // Keeps what is held from `position` on and reads only what follows. The buffer holds a byte at the same distance from a page
 // boundary as the file does: the kernel copies several times slower between addresses that differ by a few bytes modulo a page.
 void Window::read(std::int64_t position, std::size_t want) {
+  // What a header promises may be far more than the file holds.
+  if (want > size_)
+    want = static_cast<std::size_t>(std::clamp<std::int64_t>(file_->size() - position, 0, static_cast<std::int64_t>(want)));
   const auto kept = held(position);
   const auto lead = static_cast<std::size_t>(position) % page;
   const auto need = (lead + std::max(want, size_) + page - 1) / page * page;
