@@ -18,6 +18,7 @@ namespace {
 
 constexpr auto index_step = static_cast<std::int64_t>(offset_index_entry_size);
 constexpr auto time_step = static_cast<std::int64_t>(time_index_entry_size);
+constexpr std::size_t small_window = 16 << 10;
 
 OffsetIndexEntry read_entry(const os::File& file, std::int64_t n, Offset base) {
   std::array<char, offset_index_entry_size> bytes{};
@@ -103,26 +104,56 @@ IndexWriter::IndexWriter(const SegmentFiles& files, std::int64_t interval_bytes)
       time_size_(time_.size()),
       largest_{no_timestamp, files.base} {}
 
-// The last entry is believed if the batch it names stands there whole; the time index if it covers that batch's timestamp.
 IndexWriter::Resume IndexWriter::resume(const os::File& log) {
-  const bool whole = index_size_ > 0 && index_size_ % index_step == 0 && time_size_ % time_step == 0;
-  if (whole) {
-    const auto entry = read_entry(index_, index_size_ / index_step - 1, base_);
-    const auto time =
-        time_size_ > 0 ? read_time_entry(time_, time_size_ / time_step - 1, base_) : TimeIndexEntry{no_timestamp, base_};
-    BatchScanner scanner(log, entry.position.value, base_, 16 << 10);
-    const bool right = entry.position.value > 0 && scanner.next() == Scan::batch &&
-                       scanner.header().last_offset() == entry.offset && time.timestamp >= scanner.header().max_timestamp &&
-                       time.offset >= base_;
-    if (right) {
-      indexed_position_ = entry.position.value;
-      largest_ = time;
-      last_time_ = time.timestamp;
-      return {scanner.next_position(), scanner.expected()};
-    }
-  }
+  if (const auto behind = resume_at_last_entry(log)) return *behind;
   reset();
   return {0, base_};
+}
+
+// The last entry is believed if the batch it names stands there whole.
+std::optional<IndexWriter::Resume> IndexWriter::resume_at_last_entry(const os::File& log) {
+  if (index_size_ == 0 || index_size_ % index_step != 0 || time_size_ % time_step != 0) return std::nullopt;
+  const auto count = index_size_ / index_step;
+  const auto entry = read_entry(index_, count - 1, base_);
+  if (entry.position.value <= 0) return std::nullopt;
+  if (count > 1 && read_entry(index_, count - 2, base_).offset >= entry.offset) return std::nullopt;
+  BatchScanner scanner(log, entry.position.value, base_, small_window);
+  if (scanner.next() != Scan::batch || scanner.header().last_offset() != entry.offset) return std::nullopt;
+  drop_time_entries_behind(entry.offset);
+  if (!last_time_entry_is_right(log, scanner.header())) return std::nullopt;
+  indexed_position_ = entry.position.value;
+  largest_ = last_time_entry();
+  last_time_ = largest_.timestamp;
+  return Resume{scanner.next_position(), scanner.expected()};
+}
+
+// Left by a writer that died before it added to the offset index, or before it rolled: what is due is added again.
+void IndexWriter::drop_time_entries_behind(Offset offset) {
+  const auto before = time_size_;
+  while (time_size_ > 0 && last_time_entry().offset > offset) time_size_ -= time_step;
+  if (time_size_ != before) time_.truncate(time_size_);
+}
+
+// It covers the batch indexed last, and is what a batch says whose last offset it has.
+bool IndexWriter::last_time_entry_is_right(const os::File& log, const format::BatchHeader& indexed) const {
+  const auto last = last_time_entry();
+  if (last.timestamp < indexed.max_timestamp) return false;
+  const auto count = time_size_ / time_step;
+  if (count == 0) return true;
+  if (count > 1 && read_time_entry(time_, count - 2, base_).timestamp >= last.timestamp) return false;
+  const auto n = partition_point(index_size_ / index_step,
+                                 [&](std::int64_t i) { return read_entry(index_, i, base_).offset < last.offset; });
+  const auto from = n > 0 ? std::max<std::int64_t>(0, read_entry(index_, n - 1, base_).position.value) : 0;
+  BatchScanner scanner(log, from, base_, small_window);
+  while (scanner.next() == Scan::batch) {
+    if (scanner.header().last_offset() < last.offset) continue;
+    return scanner.header().last_offset() == last.offset && scanner.header().max_timestamp == last.timestamp;
+  }
+  return false;
+}
+
+TimeIndexEntry IndexWriter::last_time_entry() const {
+  return time_size_ > 0 ? read_time_entry(time_, time_size_ / time_step - 1, base_) : TimeIndexEntry{no_timestamp, base_};
 }
 
 void IndexWriter::reset() {

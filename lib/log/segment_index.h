@@ -55,8 +55,8 @@ class IndexWriter {
  public:
   IndexWriter(const SegmentFiles& files, std::int64_t interval_bytes);
 
-  // Where the log must be read on from to know the state: behind the batch of the last entry, if that entry is right according to
-  // `log`; else from 0, with both indexes emptied.
+  // Where the log must be read on from to know the state: behind the batch of the last entry, if the last entries of both indexes
+  // are right according to `log`; else from 0, with both indexes emptied.
   struct Resume {
     std::int64_t position;
     Offset expected;
@@ -74,6 +74,10 @@ class IndexWriter {
   void sync();
 
  private:
+  std::optional<Resume> resume_at_last_entry(const os::File& log);
+  void drop_time_entries_behind(Offset offset);
+  bool last_time_entry_is_right(const os::File& log, const format::BatchHeader& indexed) const;
+  format::TimeIndexEntry last_time_entry() const;
   void add_time_entry();
 
   Offset base_;
