@@ -130,7 +130,8 @@ bool BatchStream::go_on_behind_segment() {
   }
   if (leaving_for_) {
     const auto base = *std::exchange(leaving_for_, std::nullopt);
-    open_ = open(base, base != bases().back(), std::max(position_, base));
+    const auto& all = bases();
+    open_ = open(base, !all.empty() && base < all.back(), std::max(position_, base));
     return true;
   }
   leaving_for_ = successor();
@@ -182,10 +183,6 @@ bool BatchStream::reread(Scan found) {
   const auto position = open_->scanner.position();
   const auto expected = open_->scanner.expected();
   const bool has_successor = !bases().empty() && bases().back() > base;
-  if (!has_successor && torn_ && torn_->base == base && torn_->position == position && torn_->size == open_->file.size()) {
-    open_->scanner.refresh();
-    return false;
-  }
   const auto again = [&] {
     open_ = open_at(base, position, expected, false);
     if (open_->scanner.next() != Scan::batch) return false;
@@ -193,6 +190,10 @@ bool BatchStream::reread(Scan found) {
     return true;
   };
   if (again()) return true;
+  if (!has_successor && torn_ && torn_->base == base && torn_->position == position && torn_->size == open_->file.size()) {
+    open_->scanner.refresh();
+    return false;
+  }
   const BatchScanner& scanner = open_->scanner;
   if (found == Scan::old)
     throw Error(ErrorCode::refused, path + " position " + number(position) + ": messages in format v0 or v1 are not read yet");
@@ -240,8 +241,9 @@ Offset BatchStream::end_behind_restart(const format::RecoveryPoint& point) const
   Offset end = point.offset;
   for (bool first = true; at != bases.end(); ++at, first = false) {
     if (!first && *at != end) break;
-    const bool known = *at == point.segment && point.position.value > 0;
-    auto segment = open_at(*at, known ? point.position.value : 0, known ? point.offset : *at, false);
+    auto segment = open_at(*at, 0, *at, false);
+    const bool known = *at == point.segment && point.position.value > 0 && segment->file.size() >= point.position.value;
+    if (known) segment = open_at(*at, point.position.value, point.offset, false);
     auto found = segment->scanner.next();
     while (found == Scan::batch) found = segment->scanner.next();
     end = segment->scanner.expected();
@@ -250,29 +252,79 @@ Offset BatchStream::end_behind_restart(const format::RecoveryPoint& point) const
   return end;
 }
 
+// The entry is believed if a batch that ends with its offset has its timestamp: no batch before that one has a later one.
+std::optional<format::BatchHeader> BatchStream::batch_of(const format::TimeIndexEntry& entry, Offset base) const {
+  try {
+    const auto segment = open(base, false, entry.offset);
+    while (segment->scanner.next() == Scan::batch) {
+      const auto& found = segment->scanner.header();
+      if (found.last_offset() < entry.offset) continue;
+      if (found.last_offset() != entry.offset || found.max_timestamp != entry.timestamp) return std::nullopt;
+      return found;
+    }
+  } catch (const Error& error) {
+    if (!is_stale(error)) throw;
+  }
+  return std::nullopt;
+}
+
 bool BatchStream::seek_time(Timestamp time) {
   const auto start = directory_.log_start();
   const auto bases = directory_.segment_bases();
   auto at = std::upper_bound(bases.begin(), bases.end(), start);
   if (at != bases.begin()) --at;
   for (; at != bases.end(); ++at) {
-    // The entry is believed if a batch that ends with its offset has its timestamp: nothing before that one is as late as `time`.
     Offset from = std::max(start, *at);
     if (const auto entry = IndexReader(directory_.segment(*at)).time_below(time); entry && entry->offset > from) {
-      seek(entry->offset);
-      if (next() && header().last_offset() == entry->offset && header().max_timestamp == entry->timestamp)
-        from = header().next_offset();
+      if (const auto header = batch_of(*entry, *at)) from = header->next_offset();
     }
-    seek(from);
-    while (next()) {
-      if (at + 1 != bases.end() && header().base_offset >= *(at + 1)) break;
-      if (header().max_timestamp >= time && !header().is_control()) {
-        const auto found = std::max(start, header().base_offset);
-        seek(found);
-        return true;
-      }
-      advance(header().next_offset());
+    const auto matches = [&] { return header().max_timestamp >= time && !header().is_control(); };
+    if (scan_segment(from, at + 1 != bases.end() ? std::optional(*(at + 1)) : std::nullopt, matches)) return true;
+  }
+  return false;
+}
+
+// Each segment's last time index entry is its largest timestamp so far; only what stands behind that batch has to be looked at.
+bool BatchStream::seek_max_time() {
+  const auto start = directory_.log_start();
+  const auto bases = directory_.segment_bases();
+  std::optional<Offset> best;
+  Timestamp largest{std::numeric_limits<std::int64_t>::min()};
+  const auto consider = [&](const format::BatchHeader& header) {
+    if (header.is_control() || (best && header.max_timestamp <= largest)) return;
+    best = std::max(start, header.base_offset);
+    largest = header.max_timestamp;
+  };
+  auto at = std::upper_bound(bases.begin(), bases.end(), start);
+  if (at != bases.begin()) --at;
+  for (; at != bases.end(); ++at) {
+    Offset from = std::max(start, *at);
+    const auto entry = IndexReader(directory_.segment(*at)).last_time();
+    const auto indexed = entry && entry->offset >= from ? batch_of(*entry, *at) : std::nullopt;
+    if (indexed && indexed->base_offset >= from && !indexed->is_control()) {
+      consider(*indexed);
+      from = indexed->next_offset();
     }
+    scan_segment(from, at + 1 != bases.end() ? std::optional(*(at + 1)) : std::nullopt, [&] {
+      consider(header());
+      return false;
+    });
+  }
+  if (best) seek(*best);
+  return best.has_value();
+}
+
+// Looks at the batches from `from` to the end of the segment, that is below `below`, until one is right, and seeks to it.
+template <class Predicate>
+bool BatchStream::scan_segment(Offset from, std::optional<Offset> below, Predicate is_right) {
+  seek(from);
+  while (next()) {
+    if (below && header().base_offset >= *below) return false;
+    if (is_right()) {
+      seek(std::max(from, header().base_offset));
+      return true;
+    }
+    advance(header().next_offset());
   }
   return false;
 }

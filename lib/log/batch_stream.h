@@ -43,6 +43,8 @@ class BatchStream {
   // Finds, by header and index, the first batch from the log start on whose largest timestamp is at or after `time`, and seeks to
   // it; false if there is none. To go on behind a batch found, seek behind it and scan with next().
   bool seek_time(Timestamp time);
+  // The same for the first batch with the largest timestamp of all; false if there is no batch.
+  bool seek_max_time();
 
  private:
   struct OpenSegment {
@@ -68,6 +70,9 @@ class BatchStream {
   bool is_end();
   bool behind_restart(Offset base, std::int64_t position) const;
   [[noreturn]] void throw_damaged(const BatchScanner& scanner, const std::string& path) const;
+  std::optional<format::BatchHeader> batch_of(const format::TimeIndexEntry& entry, Offset base) const;
+  template <class Predicate>
+  bool scan_segment(Offset from, std::optional<Offset> below, Predicate is_right);
   Offset end_behind_restart(const format::RecoveryPoint& point) const;
   static Offset end_of_segment(const OpenSegment& segment, BatchScanner& scanner);
 

@@ -49,7 +49,10 @@ class PartitionReader::Impl {
         given = given.first(static_cast<std::size_t>(
             std::partition_point(given.begin(), given.end(), [&](const Record& r) { return r.offset < *limit; }) -
             given.begin()));
-        if (given.empty()) return {};  // a gap reaches over the limit
+        if (given.empty()) {  // a gap reaches over the limit
+          position_ = *limit;
+          return {};
+        }
       }
       decoded_ = decoded_.subspan(given.size());
       position_ = given.back().offset + 1;
@@ -58,22 +61,37 @@ class PartitionReader::Impl {
   }
 
   std::optional<Offset> offset_at(Timestamp time, std::optional<Offset> limit) {
+    const KeepPosition keep(*this);
     const auto found = first_record(time, limit);
     return found ? std::optional(found->offset) : std::nullopt;
   }
 
   std::optional<OffsetAndTimestamp> max_timestamp() {
-    std::optional<OffsetAndTimestamp> largest;
-    Timestamp at_least{std::numeric_limits<std::int64_t>::min()};
-    // Each step finds the first record later than the largest so far, then the largest of its batch.
-    while (const auto found = first_record(at_least, {})) {
-      largest = found;
-      at_least = found->timestamp + 1;
-    }
+    const KeepPosition keep(*this);
+    if (!stream_.seek_max_time()) return std::nullopt;
+    const auto batch = stream_.position();
+    if (!stream_.next()) return std::nullopt;
+    const auto expected = stream_.header().max_timestamp;
+    auto largest = largest_record(batch, stream_.header().next_offset());
+    // The header is right, but for a record below the log start, and what compaction took away.
+    if (!largest || largest->timestamp != expected) largest = largest_record(start(), {});
     return largest;
   }
 
  private:
+  // Looking something up does not move the reader.
+  class KeepPosition {
+   public:
+    explicit KeepPosition(Impl& impl) : impl_(impl), position_(impl.position_) {}
+    KeepPosition(const KeepPosition&) = delete;
+    KeepPosition& operator=(const KeepPosition&) = delete;
+    ~KeepPosition() { impl_.seek(position_); }
+
+   private:
+    Impl& impl_;
+    Offset position_;
+  };
+
   // Decodes the next records of the batch in hand, or of the next batch; false at the end of the log.
   bool decode_more() {
     for (;;) {
@@ -115,6 +133,17 @@ class PartitionReader::Impl {
       }
     }
     return std::nullopt;
+  }
+
+  std::optional<OffsetAndTimestamp> largest_record(Offset from, std::optional<Offset> limit) {
+    std::optional<OffsetAndTimestamp> largest;
+    seek(from);
+    for (auto records = read(limit); !records.empty(); records = read(limit)) {
+      for (const auto& record : records) {
+        if (!largest || record.timestamp > largest->timestamp) largest = OffsetAndTimestamp{record.offset, record.timestamp};
+      }
+    }
+    return largest;
   }
 
   int partition_;
