@@ -37,18 +37,41 @@ std::optional<format::RecoveryPoint> PartitionDirectory::recovery_point() const 
   const auto file = format::recovery_point_path(path_);
   const auto text = os::read_file(file);
   if (!text) return std::nullopt;
-  // A power failure can leave the renamed file empty: then nothing is known to be stable.
-  if (text->find_first_not_of('\0') == std::string::npos) return format::RecoveryPoint{{0}, {0}, {0}, "unknown"};
-  return format::parse_recovery_point(*text, file);
+  if (const auto point = readable_recovery_point(*text, file)) return point;
+  const auto bases = segment_bases();
+  const auto stable = bases.size() > 1 ? bases[bases.size() - 2] : bases.empty() ? log_start() : bases.front();
+  return format::RecoveryPoint{stable, stable, {0}, "unknown"};
+}
+
+// The file is renamed into place before its data is synced: a power failure may leave it empty, of zeros, or a part of it. Its
+// last byte is its only newline at an end.
+std::optional<format::RecoveryPoint> PartitionDirectory::readable_recovery_point(const std::string& text,
+                                                                                 const std::string& file) const {
+  if (!text.ends_with('\n')) return std::nullopt;
+  try {
+    return format::parse_recovery_point(text, file);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
 }
 
 void PartitionDirectory::move_recovery_point(Offset offset, Offset segment, std::int64_t position, bool durable) const {
   const auto now = recovery_point();
-  const auto& boot = network_ ? std::string("-") : os::boot_id();
-  if (now && now->boot_id == boot && now->offset >= offset) return;
-  os::replace_file(format::recovery_point_path(path_), format::format_recovery_point({offset, segment, {position}, boot}),
-                   durable);
+  if (now && now->boot_id == current_boot() && now->offset >= offset) return;
+  store_recovery_point(offset, segment, position, durable);
 }
+
+void PartitionDirectory::move_recovery_point_back(Offset offset, Offset segment, std::int64_t position) const {
+  const auto now = recovery_point();
+  if (now && now->offset > offset) store_recovery_point(offset, segment, position, true);
+}
+
+void PartitionDirectory::store_recovery_point(Offset offset, Offset segment, std::int64_t position, bool durable) const {
+  os::replace_file(format::recovery_point_path(path_),
+                   format::format_recovery_point({offset, segment, {position}, current_boot()}), durable);
+}
+
+std::string PartitionDirectory::current_boot() const { return network_ ? "-" : os::boot_id(); }
 
 std::optional<format::RecoveryPoint> PartitionDirectory::suspect_from() const {
   if (network_) return std::nullopt;

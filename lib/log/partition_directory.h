@@ -28,10 +28,14 @@ class PartitionDirectory {
   // The epoch that a new batch carries: the last of leader-epoch-checkpoint, 0 without one.
   std::int32_t leader_epoch() const;
 
-  // nullopt where there is none (a broker's own directory): nothing is known to be unstable then.
+  // nullopt where there is none (a broker's own directory): nothing is known to be unstable then. What a power failure has made
+  // unreadable is taken for the start of the last segment but one, of an unknown boot: a roll syncs what lies before the segment
+  // that it closes.
   std::optional<format::RecoveryPoint> recovery_point() const;
   // Moves the recovery point forward, never back; under the append lock. `durable`: synced with its name.
   void move_recovery_point(Offset offset, Offset segment, std::int64_t position, bool durable) const;
+  // The log was cut before the recovery point: moves it back to there, durably.
+  void move_recovery_point_back(Offset offset, Offset segment, std::int64_t position) const;
   // The recovery point if the host has restarted since it was written (or another host wrote it): everything behind it may have
   // holes, and the first invalid batch there is where the log ended.
   std::optional<format::RecoveryPoint> suspect_from() const;
@@ -45,6 +49,10 @@ class PartitionDirectory {
   void mark_sync_failed(const std::string& reason) const;
 
  private:
+  std::optional<format::RecoveryPoint> readable_recovery_point(const std::string& text, const std::string& file) const;
+  std::string current_boot() const;
+  void store_recovery_point(Offset offset, Offset segment, std::int64_t position, bool durable) const;
+
   std::string path_;
   bool network_;
 };

@@ -62,12 +62,17 @@ PartitionLog::Appended PartitionLog::append(std::span<char> batch) {
   }
 }
 
-// Nobody may append to a partition that was deleted or made anew under the same name, nor behind a failed sync.
-void PartitionLog::check_appendable() const {
+// Nobody may change a partition that was deleted or made anew under the same name.
+void PartitionLog::require_in_place() const {
   const auto status = os::status_of(directory_.path());
   if (!status || status->id != directory_id_) {
     throw Error(ErrorCode::not_found, options_.name + ": the topic was deleted while it was being written to");
   }
+}
+
+// Nor append behind a failed sync.
+void PartitionLog::check_appendable() const {
+  require_in_place();
   if (directory_.sync_failed()) {
     throw Error(ErrorCode::refused, options_.name +
                                         ": an earlier sync failed, so what the device holds is not known; appends are refused "
@@ -187,24 +192,27 @@ void PartitionLog::cut(Tail& tail, const BatchScanner& scanner, bool prefix_of_o
                                         ", but whole batches follow: the file is damaged, nothing was cut; see partlog verify");
   }
   const auto size = tail.file.size();
-  if (!prefix_of_one_batch) keep_cut_bytes(tail, tail.end);
+  if (!prefix_of_one_batch) keep_cut_bytes(tail.file, tail.base, tail.end);
   tail.file.truncate(tail.end);
   tail.reserved = 0;
+  if (behind == Behind::writer && !directory_.on_network()) {
+    directory_.move_recovery_point_back(tail.next, tail.base, tail.end);
+  }
   notice(options_.name + ": cut " + number(size - tail.end) + " bytes left by " +
          (behind == Behind::writer ? "a writer that died" : "a restart of the host") + ": " + place);
 }
 
 // What is more than the prefix of one batch might be of use to somebody; zeros are not.
-void PartitionLog::keep_cut_bytes(const Tail& tail, std::int64_t position) {
+void PartitionLog::keep_cut_bytes(const os::File& file, Offset base, std::int64_t position) {
   constexpr std::size_t step = 256 << 10;
-  Window window(tail.file, step, false);
+  Window window(file, step, false);
   const auto is_zero = [](char c) { return c == 0; };
   auto at = position;
   auto bytes = window.view(at, step);
   for (; !bytes.empty() && std::all_of(bytes.begin(), bytes.end(), is_zero); bytes = window.view(at, step))
     at += static_cast<std::int64_t>(bytes.size());
   if (bytes.empty()) return;
-  auto copy = os::File::open(directory_.path() + '/' + format::cut_file_name(tail.base, {position}), os::File::Mode::create);
+  auto copy = os::File::open(directory_.path() + '/' + format::cut_file_name(base, {position}), os::File::Mode::create);
   const auto end = copy.size();  // of what an earlier cut at this place left
   for (at = position, bytes = window.view(at, step); !bytes.empty(); bytes = window.view(at, step)) {
     copy.write_at(bytes, end + at - position);
@@ -219,7 +227,7 @@ void PartitionLog::recover_after_restart(const format::RecoveryPoint& point) {
   const auto bases = directory_.segment_bases();
   auto at = std::upper_bound(bases.begin(), bases.end(), point.segment);
   if (at != bases.begin()) --at;
-  Offset next = point.offset;
+  Offset next = std::max(point.offset, directory_.log_start());
   Offset segment = point.segment;
   std::int64_t end = 0;
   for (bool first = true; at != bases.end(); ++at, first = false) {
@@ -229,18 +237,8 @@ void PartitionLog::recover_after_restart(const format::RecoveryPoint& point) {
               {},  IndexWriter(files, options_.index_interval_bytes),
               0,   *at,
               {},  0};
+    if (*at == point.segment) require_stable_part(tail.file, *at, point.position.value);
     tail.index.reset();
-    const bool stable_part = *at == point.segment && point.position.value > 0;
-    if (stable_part && tail.file.size() >= point.position.value) {
-      // Known to be on the device before the restart: an invalid batch in there is damage.
-      BatchScanner scanner(tail.file, 0, *at, scan_window_bytes);
-      while (scanner.next_position() < point.position.value) {
-        if (scanner.next() == Scan::batch) continue;
-        throw Error(ErrorCode::damaged,
-                    tail.file.path() + " position " + number(scanner.position()) + ": " + scanner.fault() +
-                        ", though it was on stable storage before the restart; nothing was cut; see partlog verify");
-      }
-    }
     const bool was_cut = read_on(tail, 0, *at, Behind::restart);
     const bool last = was_cut || at + 1 == bases.end() || *(at + 1) != tail.next;
     if (!last) tail.index.close_segment();
@@ -260,12 +258,31 @@ void PartitionLog::recover_after_restart(const format::RecoveryPoint& point) {
   directory_.move_recovery_point(next, segment, end, true);
 }
 
+// Up to `position` the file was on the device before the restart: what is invalid or missing there is damage.
+void PartitionLog::require_stable_part(const os::File& file, Offset base, std::int64_t position) const {
+  BatchScanner scanner(file, 0, base, scan_window_bytes);
+  while (scanner.next_position() < position) {
+    const auto found = scanner.next();
+    if (found == Scan::batch) continue;
+    if (found == Scan::old) return;  // reported when it is read on
+    const char* fault = found == Scan::end ? "the file ends here" : scanner.fault();
+    throw Error(ErrorCode::damaged,
+                file.path() + " position " + number(scanner.position()) + " (offset " + number(scanner.expected().value) + "): " +
+                    fault + ", though more was on stable storage before the restart; nothing was cut; see partlog verify");
+  }
+}
+
 void PartitionLog::set_segments_aside(std::span<const Offset> bases) {
   for (const auto base : bases) {
     const auto files = directory_.segment(base);
     const auto aside = directory_.path() + '/' + format::cut_file_name(base, {0});
     notice(options_.name + ": segment " + files.log() + " does not follow on after a restart of the host; kept as " + aside);
-    os::rename_path(files.log(), aside);
+    if (os::status_of(aside)) {  // from an earlier restart
+      keep_cut_bytes(os::File::open(files.log(), os::File::Mode::read), base, 0);
+      os::remove_file(files.log());
+    } else {
+      os::rename_path(files.log(), aside);
+    }
     os::remove_file(files.index());
     os::remove_file(files.time_index());
   }
@@ -292,7 +309,7 @@ void PartitionLog::roll(Offset base, const os::FileLock::Guard& guard) {
     try {
       sync_segments(from, closing);
     } catch (const Error& error) {
-      sync_has_failed(error, from, closing);
+      report_failed_sync(error, from, closing);
     }
     directory_.move_recovery_point(closing, closing, 0, false);
   }
@@ -370,9 +387,12 @@ void PartitionLog::lock_segment(const os::File& file) const {
 }
 
 // What a failed append may have left behind the old end goes. Not where the lock was lost: others' records may stand there by
-// now.
-void PartitionLog::take_back(std::int64_t end, const os::FileLock::Guard& guard) {
-  if (!directory_.on_network() || guard.still_held()) tail_->file.truncate(end);
+// now. Where it cannot be taken back, it is the torn tail of a batch, which nobody is shown and the next writer cuts.
+void PartitionLog::take_back(std::int64_t end, const os::FileLock::Guard& guard) noexcept {
+  try {
+    if (!directory_.on_network() || guard.still_held()) tail_->file.truncate(end);
+  } catch (const Error&) {
+  }
 }
 
 // Other hosts see the batch once it has reached the server, which may also be where it turns out that there is no space, or that
@@ -404,40 +424,67 @@ void PartitionLog::sync_segments(Offset from, Offset below) {
   for (; at != bases.end() && *at < below; ++at) {
     const auto files = directory_.segment(*at);
     for (const auto& path : {files.log(), files.index(), files.time_index()}) {
-      if (auto file = os::File::open_if_exists(path, os::File::Mode::read)) file->sync_data();
+      if (auto file = os::File::open_if_exists(path, os::File::Mode::read)) {
+        call_sync([&] { file->sync_data(); });
+      }
     }
   }
-  os::sync_directory(directory_.path());
+  call_sync([&] { os::sync_directory(directory_.path()); });
+}
+
+// Tells a sync that failed, after which nobody knows what the device holds, from other reasons not to get so far.
+template <class Call>
+void PartitionLog::call_sync(Call call) {
+  try {
+    call();
+  } catch (const Error&) {
+    sync_failed_ = true;
+    throw;
+  }
 }
 
 void PartitionLog::sync() {
   if (!unsynced_) return;
   if (!directory_.on_network()) {
+    require_in_place();
     try {
       sync_known();
     } catch (const Error& error) {
-      sync_has_failed(error, unsynced_->first, unsynced_->next);
+      require_in_place();
+      report_failed_sync(error, unsynced_->first, unsynced_->next);
     }
+    move_point_if_unlocked();
   }
   unsynced_.reset();
 }
 
+// The kernel reports a failure to write back once: asked again it says that all is well. So neither this process nor another that
+// shares the partition trusts a sync after one that failed.
 void PartitionLog::sync_known() {
+  if (sync_failed_) throw Error(ErrorCode::io, "an earlier sync failed");
   const auto point = directory_.recovery_point();
   const auto from = point ? point->segment : Offset{0};
   if (point && from == unsynced_->segment && tail_ && tail_->base == from) {
-    tail_->file.sync_data();  // its name was synced when the recovery point came here
+    call_sync([&] { tail_->file.sync_data(); });  // its name was synced when the recovery point came here
   } else {
     sync_segments(from, unsynced_->segment + 1);
   }
-  // Moving the point spares work after a power failure; whoever holds the lock now will do so too.
-  if (const auto guard = lock_.try_lock()) {
-    directory_.move_recovery_point(unsynced_->next, unsynced_->segment, unsynced_->position, false);
+  if (directory_.sync_failed()) throw Error(ErrorCode::io, "an earlier sync of another process failed");
+}
+
+// Moving the point spares work after a power failure, no more: whoever holds the lock now will do so too.
+void PartitionLog::move_point_if_unlocked() const {
+  try {
+    if (const auto guard = lock_.try_lock()) {
+      require_in_place();
+      directory_.move_recovery_point(unsynced_->next, unsynced_->segment, unsynced_->position, false);
+    }
+  } catch (const Error&) {
   }
 }
 
-void PartitionLog::sync_has_failed(const Error& reason, Offset first, Offset next) const {
-  directory_.mark_sync_failed(std::string("offsets ") + offsets_text(first, next) + ": " + reason.what());
+void PartitionLog::report_failed_sync(const Error& reason, Offset first, Offset next) const {
+  if (sync_failed_) directory_.mark_sync_failed(std::string("offsets ") + offsets_text(first, next) + ": " + reason.what());
   throw Error(ErrorCode::io,
               options_.name + ": sync failed, offsets " + offsets_text(first, next) + " are in doubt: " + reason.what(),
               reason.system_error());

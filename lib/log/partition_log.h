@@ -48,7 +48,8 @@ class PartitionLog {
   Appended append(std::span<char> batch);
 
   // Makes everything up to the last batch appended here durable, also what other processes wrote before it. Blocks for the
-  // device. A failure is an Error(io) naming the offsets in doubt; the partition then refuses appends.
+  // device. A failure is an Error(io) naming the offsets in doubt; the partition then refuses appends. Error(not_found) if the
+  // topic was deleted meanwhile.
   void sync();
   // Whether there is something for sync() to do.
   bool needs_sync() const { return unsynced_.has_value(); }
@@ -74,6 +75,7 @@ class PartitionLog {
   };
   enum class Behind { writer, restart };  // who may have left an invalid tail: a writer that died, or a restart of the host
 
+  void require_in_place() const;
   void check_appendable() const;
   void refresh_tail();
   void refresh_known_tail();
@@ -84,29 +86,34 @@ class PartitionLog {
   void reopen_on_network();
   bool read_on(Tail& tail, std::int64_t position, Offset expected, Behind behind);
   void cut(Tail& tail, const class BatchScanner& scanner, bool prefix_of_one_batch, Behind behind);
-  void keep_cut_bytes(const Tail& tail, std::int64_t position);
+  void keep_cut_bytes(const os::File& file, Offset base, std::int64_t position);
   void recover_after_restart(const format::RecoveryPoint& point);
+  void require_stable_part(const os::File& file, Offset base, std::int64_t position) const;
   void set_segments_aside(std::span<const Offset> bases);
   bool must_roll(const format::BatchHeader& header) const;
   void roll(Offset base, const os::FileLock::Guard& guard);
   void close_tail();
   void write(std::span<const char> batch, const format::BatchHeader& header, const os::FileLock::Guard& guard);
-  void take_back(std::int64_t end, const os::FileLock::Guard& guard);
+  void take_back(std::int64_t end, const os::FileLock::Guard& guard) noexcept;
   void finish_network_append(os::FileLock::Guard& guard, Offset first, std::int64_t position);
   void preallocate(std::int64_t size);
   void give_back_space() noexcept;
   void lock_segment(const os::File& file) const;
   void sync_segments(Offset from, Offset below);
+  template <class Call>
+  void call_sync(Call call);
   void sync_known();
+  void move_point_if_unlocked() const;
   void notice(const std::string& text) const;
-  [[noreturn]] void sync_has_failed(const Error& reason, Offset first, Offset next) const;
+  [[noreturn]] void report_failed_sync(const Error& reason, Offset first, Offset next) const;
 
   PartitionDirectory directory_;
   PartitionLogOptions options_;
   os::FileLock lock_;
   os::FileId directory_id_;
   std::int32_t epoch_ = 0;
-  bool recovered_ = false;  // the restart of the host has been dealt with
+  bool recovered_ = false;    // the restart of the host has been dealt with
+  bool sync_failed_ = false;  // here; nothing is durable for certain any more
   std::optional<Tail> tail_;
   std::int64_t appended_bytes_ = 0;
   std::optional<Unsynced> unsynced_;
