@@ -30,7 +30,8 @@ class Log:
     def __init__(self, directory):
         self.values = []
         self.batches = 0
-        self.unread_bytes = 0  # behind the end: a torn tail, segments behind it
+        self.unread_bytes = 0     # behind the end: a torn tail, segments behind a gap
+        self.unread_segments = 0  # the latter
         names = segment_names(directory)
         self.segments = len(names)
         whole = True
@@ -40,6 +41,8 @@ class Log:
             position = 0
             if whole and int(name.removesuffix(".log")) == len(self.values):
                 position = self._walk(data)
+            else:
+                self.unread_segments += 1
             whole = whole and position == len(data)
             self.unread_bytes += len(data) - position
 

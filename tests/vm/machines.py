@@ -161,7 +161,7 @@ def initrd(cache, program, out):
         shutil.copytree(f"{cache}/modules", f"{root}/modules", dirs_exist_ok=True)
         run("gcc", "-static", "-O1", f"{HERE}/mount-nfs.c", "-o", f"{root}/bin/mount-nfs")
         for source, name in (("/bin/busybox", "bin/busybox"), (program, "bin/partlog"), (f"{HERE}/guest-init", "init"),
-                             (f"{HERE}/guest-feed", "bin/guest-feed")):
+                             (f"{HERE}/guest-feed", "bin/guest-feed"), (f"{HERE}/guest-out-of-turn", "bin/guest-out-of-turn")):
             shutil.copy(source, f"{root}/{name}")
             os.chmod(f"{root}/{name}", 0o755)
         for path in libraries(program):
