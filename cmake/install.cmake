@@ -10,8 +10,8 @@ install(EXPORT partlogTargets NAMESPACE partlog:: FILE partlogConfig.cmake DESTI
 write_basic_package_version_file(partlogConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/partlogConfigVersion.cmake DESTINATION ${package_dir})
 
-cmake_path(ABSOLUTE_PATH CMAKE_INSTALL_INCLUDEDIR BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX} OUTPUT_VARIABLE include_dir)
-cmake_path(ABSOLUTE_PATH CMAKE_INSTALL_LIBDIR BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX} OUTPUT_VARIABLE library_dir)
+# Relative to itself, so that the tree may be installed to any prefix, and moved.
+file(RELATIVE_PATH to_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(cmake/partlog.pc.in partlog.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/partlog.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
