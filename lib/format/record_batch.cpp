@@ -168,7 +168,7 @@ struct InTheMiddle {
   }
 };
 // Short varints in a row without a check between them: two deltas, two lengths, the number of headers.
-constexpr std::ptrdiff_t middle_margin = 2 * 5;
+constexpr std::ptrdiff_t middle_margin = std::ptrdiff_t{2} * 5;
 
 // A length and that many bytes, or null; nullptr if they do not fit.
 template <class Reading>

@@ -21,9 +21,9 @@ namespace partlog::os {
 
 struct LockWait {
   std::optional<std::chrono::milliseconds> timeout;  // nullopt: without limit
-  // Raised: a lock that is free is still given, else Error(interrupted). A wait in the kernel looks at it when a signal interrupts
-  // it, so whoever raises it signals the waiting thread, again and again until the wait ends: one signal may come just before the
-  // call that it should interrupt.
+  // Raised: a lock that is free is still given, else Error(interrupted). A wait in the kernel looks at it when a signal
+  // interrupts it, so whoever raises it signals the waiting thread, again and again until the wait ends: one signal may come just
+  // before the call that it should interrupt.
   const std::atomic<bool>* stop = nullptr;
   // Poll every 10 to 50 ms with jitter instead of waiting in the kernel, whose own waiting on a network filesystem backs off to
   // many seconds. A wait with a time-out or a stop flag polls too, from well below a millisecond up to 2 ms.

@@ -91,6 +91,7 @@ const Rule& rule_for(std::string_view name) {
   const auto found = std::find_if(all.begin(), all.end(), [&](const Rule& r) { return r.definition.name == name; });
   if (found != all.end()) return *found;
   std::vector<std::string> names;
+  names.reserve(all.size());
   for (const auto& r : all) names.emplace_back(r.definition.name);
   std::string message = "unknown topic config \"" + std::string(name) + "\"";
   if (const auto similar = similar_names(name, names); !similar.empty()) message += "; did you mean " + similar.front() + "?";

@@ -30,11 +30,13 @@ const char* pick(const std::array<const char*, N>& from, std::uint64_t n) {
 
 constexpr std::array levels = {"INFO", "INFO", "INFO", "INFO", "DEBUG", "DEBUG", "WARN", "ERROR"};
 constexpr std::array services = {"auth", "cart", "search", "billing", "gateway", "mailer", "catalog", "ledger"};
-constexpr std::array messages = {"user login ok",   "cache miss",    "request done",     "retry scheduled", "payment accepted", "session expired",
-                                 "index refreshed", "queue drained", "upstream timeout", "token renewed",   "row inserted",     "job finished"};
-constexpr std::array words = {"connection", "reset",   "by",     "peer",  "while",     "reading", "response", "header", "upstream", "client",
-                              "server",     "request", "worker", "pool",  "exhausted", "waiting", "lock",     "table",  "orders",   "scan",
-                              "completed",  "rows",    "bytes",  "retry", "queue",     "depth",   "exceeds",  "limit",  "dropping", "message"};
+constexpr std::array messages = {"user login ok",    "cache miss",      "request done",    "retry scheduled",
+                                 "payment accepted", "session expired", "index refreshed", "queue drained",
+                                 "upstream timeout", "token renewed",   "row inserted",    "job finished"};
+constexpr std::array words = {"connection", "reset",  "by",      "peer",    "while",     "reading", "response",  "header",
+                              "upstream",   "client", "server",  "request", "worker",    "pool",    "exhausted", "waiting",
+                              "lock",       "table",  "orders",  "scan",    "completed", "rows",    "bytes",     "retry",
+                              "queue",      "depth",  "exceeds", "limit",   "dropping",  "message"};
 
 using Line = std::array<char, 4096>;
 
@@ -42,17 +44,19 @@ int keyed_line(Line& line, long i, std::uint64_t time) {
   constexpr std::uint64_t keys = 500000;
   const auto n = static_cast<std::uint64_t>(i);
   const auto key = n < keys ? n * 7919 % keys : random_number() % keys;
-  return std::snprintf(line.data(), line.size(), "user-%06lu\t{\"ts\":%lu,\"balance\":%lu,\"status\":\"%s\",\"svc\":\"%s\"}\n", key,
-                       1700000000000UL + time, random_number() % 100000, pick(messages, random_number()), pick(services, random_number()));
+  return std::snprintf(line.data(), line.size(), "user-%06lu\t{\"ts\":%lu,\"balance\":%lu,\"status\":\"%s\",\"svc\":\"%s\"}\n",
+                       key, 1700000000000UL + time, random_number() % 100000, pick(messages, random_number()),
+                       pick(services, random_number()));
 }
 
 int log_line(Line& line, std::uint64_t time, bool with_detail) {
   const auto r = random_number();
   const auto second = time / 1000;
-  int size = std::snprintf(line.data(), line.size(),
-                           "{\"ts\":\"03-%02luT%02lu:%02lu:%02lu.%03luZ\",\"l\":\"%s\",\"s\":\"%s\",\"msg\":\"%s\",\"id\":\"%08lx\",\"ms\":%lu",
-                           1 + second / 86400 % 28, second / 3600 % 24, second / 60 % 60, second % 60, time % 1000, pick(levels, r & 7),
-                           pick(services, (r >> 3) & 7), pick(messages, r >> 6), random_number() & 0xffffffff, random_number() % 500);
+  int size = std::snprintf(
+      line.data(), line.size(),
+      "{\"ts\":\"03-%02luT%02lu:%02lu:%02lu.%03luZ\",\"l\":\"%s\",\"s\":\"%s\",\"msg\":\"%s\",\"id\":\"%08lx\",\"ms\":%lu",
+      1 + second / 86400 % 28, second / 3600 % 24, second / 60 % 60, second % 60, time % 1000, pick(levels, r & 7),
+      pick(services, (r >> 3) & 7), pick(messages, r >> 6), random_number() & 0xffffffff, random_number() % 500);
   const auto add = [&](const char* text) {
     size += std::snprintf(line.data() + size, line.size() - static_cast<std::size_t>(size), "%s", text);
   };

@@ -246,7 +246,7 @@ std::atomic<bool> stopped;
 
 // Without SA_RESTART, so that it interrupts.
 void handle(int signal, void (*handler)(int)) {
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = handler;
   ::sigaction(signal, &action, nullptr);
 }

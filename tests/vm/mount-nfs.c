@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/mount.h>
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   if (argc != 5) return 2;
   if (mount(argv[2], argv[3], argv[1], 0, argv[4]) != 0) {
     fprintf(stderr, "mount-nfs: %s\n", strerror(errno));
