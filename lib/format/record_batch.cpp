@@ -126,6 +126,11 @@ void BatchBuilder::clear() {
   max_timestamp_ = no_timestamp;
 }
 
+void BatchBuilder::clear_for(std::int64_t position) {
+  clear();
+  buffer_.align_with(position);
+}
+
 void BatchBuilder::release() {
   clear();
   buffer_.release();

@@ -119,6 +119,8 @@ class BatchBuilder {
   // `max_size` it is left out, if that helps.
   std::span<char> finish(std::size_t max_size = max_batch_size);
   void clear();  // keeps the buffer
+  // Clears, and lays the next batch out for being written at this position of a file; a wrong guess only costs time.
+  void clear_for(std::int64_t position);
   // Gives memory back. Clears, too.
   void release();
 

@@ -55,7 +55,7 @@ PartitionLog::Appended PartitionLog::append(std::span<char> batch) {
     format::set_offset_and_epoch(batch, first, epoch_);
     write(batch, format::read_batch_header(batch), guard);
     if (directory_.on_network()) finish_network_append(guard, first, position);
-    return {first, rolling};
+    return {first, rolling, tail_->end};
   } catch (...) {
     tail_.reset();
     throw;
@@ -138,6 +138,7 @@ void PartitionLog::open_tail() {
 // Others may have rolled since this process looked last, several times.
 void PartitionLog::go_to_newest_segment() {
   while (tail_->end > 0 && os::File::open_if_exists(directory_.segment(tail_->next).log(), os::File::Mode::read)) {
+    tail_->index.close_segment();  // done by whoever rolled, but its indexes may have had to be written anew
     tail_ = open_segment(tail_->next);
   }
 }

@@ -40,7 +40,8 @@ class PartitionLog {
 
   struct Appended {
     Offset first;
-    bool rolled;  // the batch stands at the start of a new segment
+    bool rolled;       // the batch stands at the start of a new segment
+    std::int64_t end;  // position behind it: where the next batch goes if nobody else appends
   };
   // Appends a finished batch (BatchBuilder::finish) and patches offset, epoch and, if configured, append time into it. Any other
   // process sees the batch whole or not at all. On an Error nothing of it is stored. On a network file system it is durable on

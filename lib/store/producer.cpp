@@ -224,7 +224,7 @@ class Producer::Impl {
   void store(Partition& partition) {
     const auto count = static_cast<std::uint64_t>(partition.builder.count());
     const auto appended = partition.log.append(partition.builder.finish(settings_.max_batch));
-    partition.builder.clear();
+    partition.builder.clear_for(appended.end);
     if (topic_.partitions > 64) partition.builder.release();
     --waiting_partitions_;
     stored_.records += count;
