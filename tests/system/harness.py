@@ -33,6 +33,18 @@ DEADLINE = 60 * max(1.0, SCALE)
 IS_ROOT = os.geteuid() == 0
 
 
+def is_sanitized(program):
+    try:
+        with open(program, "rb") as f:
+            content = f.read()
+    except OSError:
+        return False
+    return b"__asan_init" in content or b"__tsan_init" in content
+
+
+IS_SANITIZED = is_sanitized(PROGRAM)
+
+
 def scaled(n):
     return max(1, int(n * SCALE))
 
@@ -233,6 +245,10 @@ class Test(unittest.TestCase):
         for tool in tools:
             if not shutil.which(tool):
                 self.left_out("%s is not installed" % tool)
+
+    def need_plain_build(self):
+        if IS_SANITIZED:
+            self.left_out("a build with sanitizers needs memory, and start-up work, of its own")
 
     def need_root(self, why):
         if not IS_ROOT:

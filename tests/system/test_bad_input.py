@@ -195,6 +195,18 @@ class BadInput(harness.Test):
         self.assertEqual(result.status, 1, result.text)
         self.assertEqual(self.consume(topic="orders").out, b"")
 
+    def test_deleted_and_made_anew_before_the_last_sync(self):
+        """The old topic's producer has nothing left to append; its sync must not touch the files of the new topic."""
+        self.create("one")
+        process = self.start("produce", "one", "--linger", "0")
+        harness.feed(process, [b"1\n"])
+        harness.wait_until(lambda: self.values("one") == [b"1"], "the record to be stored")
+        self.run_program("delete-topic", "one", "--yes")
+        self.create("one")
+        before = harness.tree(os.path.join(self.store, "topics", "one"))
+        harness.finish(process)
+        self.assertEqual(harness.tree(os.path.join(self.store, "topics", "one")), before)
+
     def test_links_and_strange_files_in_the_store(self):
         """Files nobody knows are left alone and are no topics, partitions or segments."""
         topics = os.path.join(self.store, "topics")

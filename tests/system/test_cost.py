@@ -56,6 +56,7 @@ class SystemCalls(harness.Test):
 
     def test_ten_and_ten_thousand_segments(self):
         self.need("strace")
+        self.need_plain_build()
         if subprocess.run(["strace", "-qq", "-o", os.path.join(self.directory, "trace"), "true"], stderr=subprocess.DEVNULL).returncode:
             self.left_out("strace may not trace here")
         sizes = {"few0": 10, "many": 10000}
@@ -86,6 +87,7 @@ class SystemCalls(harness.Test):
     def test_a_long_segment_is_not_read(self):
         """One record out of the middle of a large segment: the index leads there."""
         self.need("strace")
+        self.need_plain_build()
         read = {}
         for topic, count in (("short", 10_000), ("long0", 1_000_000)):
             self.create(topic)
@@ -104,6 +106,10 @@ class SystemCalls(harness.Test):
 class Memory(harness.Test):
     LIMIT = 64 << 20
     SIZE = harness.scaled(256) << 20
+
+    def setUp(self):
+        super().setUp()
+        self.need_plain_build()
 
     def measure(self, args, source=None, sink=None):
         """Largest resident memory of one run, whose stdin is the output of `source` and whose stdout goes to `sink`."""
