@@ -141,6 +141,7 @@ void PartitionLog::go_to_newest_segment() {
     tail_->index.close_segment();  // done by whoever rolled, but its indexes may have had to be written anew
     tail_ = open_segment(tail_->next);
   }
+  tail_->index.trim();
 }
 
 PartitionLog::Tail PartitionLog::open_segment(Offset base) {

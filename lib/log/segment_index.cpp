@@ -106,6 +106,11 @@ IndexWriter::IndexWriter(const SegmentFiles& files, std::int64_t interval_bytes)
 
 IndexWriter::Resume IndexWriter::resume(const os::File& log) {
   if (const auto behind = resume_at_last_entry(log)) return *behind;
+  if (index_size_ == 0) {
+    untrimmed_ = time_size_ > 0;
+    time_size_ = 0;
+    return {0, base_};
+  }
   reset();
   return {0, base_};
 }
@@ -127,11 +132,12 @@ std::optional<IndexWriter::Resume> IndexWriter::resume_at_last_entry(const os::F
   return Resume{scanner.next_position(), scanner.expected()};
 }
 
-// Left by a writer that died before it added to the offset index, or before it rolled: what is due is added again.
+// Left by a writer that died before it added to the offset index, or before it rolled: what is due is added again, over it. The
+// file is not cut before trim(), because the last entry of a segment that others have closed must stay.
 void IndexWriter::drop_time_entries_behind(Offset offset) {
   const auto before = time_size_;
   while (time_size_ > 0 && last_time_entry().offset > offset) time_size_ -= time_step;
-  if (time_size_ != before) time_.truncate(time_size_);
+  if (time_size_ != before) untrimmed_ = true;
 }
 
 // It covers the batch indexed last, and is what a batch says whose last offset it has.
@@ -159,8 +165,9 @@ TimeIndexEntry IndexWriter::last_time_entry() const {
 void IndexWriter::reset() {
   unsynced_ = true;
   if (index_size_ > 0) index_.truncate(0);
-  if (time_size_ > 0) time_.truncate(0);
+  if (time_size_ > 0 || untrimmed_) time_.truncate(0);
   index_size_ = time_size_ = indexed_position_ = 0;
+  untrimmed_ = false;
   largest_ = {no_timestamp, base_};
   last_time_ = no_timestamp;
 }
@@ -184,7 +191,17 @@ void IndexWriter::add_time_entry() {
   last_time_ = largest_.timestamp;
 }
 
-void IndexWriter::close_segment() { add_time_entry(); }
+void IndexWriter::close_segment() {
+  add_time_entry();
+  trim();
+}
+
+void IndexWriter::trim() {
+  if (!untrimmed_) return;
+  if (time_.size() > time_size_) time_.truncate(time_size_);
+  untrimmed_ = false;
+  unsynced_ = true;
+}
 
 void IndexWriter::sync() {
   if (!std::exchange(unsynced_, false)) return;

@@ -67,8 +67,10 @@ class IndexWriter {
   void add(const format::BatchHeader& header, std::int64_t position);
   // Drops all entries and starts anew at position 0.
   void reset();
-  // The last time index entry of a segment that is being closed.
+  // The last time index entry of a segment that is being closed, or that others have closed.
   void close_segment();
+  // Cuts what resume() left behind the entries that are due. Only for the active segment, once the log has been read to its end.
+  void trim();
 
   // Makes the entries written here durable.
   void sync();
@@ -90,6 +92,7 @@ class IndexWriter {
   std::int64_t indexed_position_ = 0;   // of the batch indexed last; the segment's start before there is one
   format::TimeIndexEntry largest_;      // so far in the log
   Timestamp last_time_ = no_timestamp;  // of the last time index entry
+  bool untrimmed_ = false;              // the time index goes on behind time_size_
 };
 
 }  // namespace partlog::log
