@@ -192,16 +192,20 @@ class Files(KafkaTest):
         self.assert_no_complaint([self.partition()])
 
     def test_a_writer_that_slept_through_several_rolls_leaves_their_indexes_as_they_were(self):
-        self.create(segment_bytes=4000, index_interval_bytes=400)
-        sleeper = self.start("produce", "t", "-J", "-q", "--linger", "0", "--report", "--sync", "none")
-        reports = harness.Lines(sleeper.stdout)
-        for n in range(4):
-            harness.feed(sleeper, [as_input([(None, b"sleeper", [], T0 + 1000 * n)])])
-            self.assertIsNotNone(reports.next())
-            for m in range(60):  # one batch each, the timestamps rising: two rolls
-                self.produce(as_input([(None, b"v" * 100, [], T0 + 1000 * n + m + 1)]), "-J", "--sync", "none")
-        self.assertEqual(harness.finish(sleeper).status, 0)
-        self.assertGreater(self.assert_indexed_as_a_broker_does([(self.partition(), 400)]), 8)
+        intervals = (400, 5000)  # with 5000 a segment has nothing in its .index, and one entry in its .timeindex
+        for interval in intervals:
+            topic = f"interval-{interval}"
+            self.create(topic, segment_bytes=4000, index_interval_bytes=interval)
+            sleeper = self.start("produce", topic, "-J", "-q", "--linger", "0", "--report", "--sync", "none")
+            reports = harness.Lines(sleeper.stdout)
+            for n in range(3):
+                harness.feed(sleeper, [as_input([(None, b"sleeper", [], T0 + 1000 * n)])])
+                self.assertIsNotNone(reports.next())
+                for m in range(60):  # one batch each, the timestamps rising: two rolls
+                    self.produce(as_input([(None, b"v" * 100, [], T0 + 1000 * n + m + 1)]), "-J", "--sync", "none", topic=topic)
+            self.assertEqual(harness.finish(sleeper).status, 0)
+        rolled = self.assert_indexed_as_a_broker_does([(self.partition(f"interval-{interval}"), interval) for interval in intervals])
+        self.assertGreater(rolled, 12)
 
     def many_writers(self, topic, source, rng):
         """Three writers that finish beside writers killed while they write, in rounds; then one more that tidies up."""
