@@ -171,7 +171,7 @@ void Consumption::follow(const Store& store, std::vector<PartitionCursor>& curso
   }
   PartitionWatch watch(store, directories);
   auto last_record = Clock::now();
-  while (wanted() && !cursors.empty()) {
+  while (wanted()) {
     bool any = false;
     for (auto& cursor : cursors) {
       auto records = read(cursor);
@@ -180,6 +180,7 @@ void Consumption::follow(const Store& store, std::vector<PartitionCursor>& curso
       if (!wanted()) return;
     }
     std::erase_if(cursors, [](const PartitionCursor& cursor) { return cursor.done(); });
+    if (cursors.empty()) return;
     if (any) {
       if (options_.idle_timeout) last_record = Clock::now();
       continue;
