@@ -176,7 +176,7 @@ void BatchStream::throw_damaged(const BatchScanner& scanner, const std::string& 
                                       number(scanner.expected().value) + "): " + scanner.fault());
 }
 
-// Something that is no batch was read. True: it is one by now. False: the log ends here.
+// Something that is no batch was read. True: it is one by now, or was cut off. False: the log ends here.
 bool BatchStream::reread(Scan found) {
   const auto path = open_->file.path();
   const auto base = open_->base;
@@ -185,9 +185,9 @@ bool BatchStream::reread(Scan found) {
   const bool has_successor = !bases().empty() && bases().back() > base;
   const auto again = [&] {
     open_ = open_at(base, position, expected, false);
-    if (open_->scanner.next() != Scan::batch) return false;
-    open_ = open_at(base, position, expected, false);
-    return true;
+    const auto now = open_->scanner.next();
+    if (now == Scan::batch) open_ = open_at(base, position, expected, false);
+    return now == Scan::batch || now == Scan::end;
   };
   if (again()) return true;
   if (!has_successor && torn_ && torn_->base == base && torn_->position == position && torn_->size == open_->file.size()) {

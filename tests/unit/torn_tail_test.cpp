@@ -194,6 +194,19 @@ TEST_F(TornTailTest, PaddingThatLooksLikeAnOldMessage) {
   }
 }
 
+// Once called damage: the reader stands at a torn tail, which is cut, and the log goes on in the next segment.
+TEST_F(TornTailTest, CutUnderAReaderBeforeTheLogRolls) {
+  make_log(2);
+  overwrite(directory() + "/" + last_name(), files_[last_name()] + files_[last_name()].substr(0, 70));
+  PartitionReader reader(store_, topic_, 0);
+  EXPECT_EQ(read_on(reader).values(), values_of(whole_));
+  TestProducer(store_, topic_).append(std::string(1000, 'x'), start_time + 1000);
+  ASSERT_EQ(checked(topic_).segments.size(), 3u);
+  const auto seen = read_on(reader);
+  EXPECT_FALSE(seen.error) << seen.message;
+  EXPECT_EQ(seen.values(), std::vector<std::string>{std::string(1000, 'x')});
+}
+
 // A later cut at the same place must not overwrite what an earlier one kept.
 TEST_F(TornTailTest, SideFileOfAnEarlierCutIsKept) {
   make_log(2);
