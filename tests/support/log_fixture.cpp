@@ -93,7 +93,9 @@ void TestProducer::append_batch(const std::vector<std::string>& values, std::int
   producer->flush();
 }
 
-LogTest::LogTest() : store_(Store::open_or_create(directory_.path("store"))) {}
+LogTest::LogTest()
+    : directory_(std::getenv("TMPDIR") != nullptr ? std::getenv("TMPDIR") : "/dev/shm"),
+      store_(Store::open_or_create(directory_.path("store"))) {}
 
 void LogTest::TearDown() {
   if (!check_at_end_ || HasFailure()) return;

@@ -71,6 +71,17 @@ std::map<std::string, std::string> snapshot(const std::string& directory);
 // Makes all boot ids stored in a partition those of an earlier boot, as if the host had restarted since.
 void restart_host(const std::string& partition_directory);
 
+inline ProducerOptions with_sync(SyncPolicy policy) {
+  ProducerOptions options;
+  options.sync = policy;
+  return options;
+}
+inline ProducerOptions into_partition(int partition) {
+  ProducerOptions options;
+  options.partition = partition;
+  return options;
+}
+
 // One record a batch: the batches are then what the test chose.
 class TestProducer {
  public:

@@ -8,6 +8,8 @@ namespace partlog::test {
 class TemporaryDirectory {
  public:
   TemporaryDirectory();
+  // Below another directory, if that is there; for tests that sync too often for a disk, "/dev/shm".
+  explicit TemporaryDirectory(const std::string& parent);
   ~TemporaryDirectory();
   TemporaryDirectory(const TemporaryDirectory&) = delete;
   TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
