@@ -54,8 +54,9 @@ PartitionLog::Appended PartitionLog::append(std::span<char> batch) {
     const auto position = tail_->end;
     format::set_offset_and_epoch(batch, first, epoch_);
     write(batch, format::read_batch_header(batch), guard);
-    if (directory_.on_network()) finish_network_append(guard, first, position);
-    return {first, rolling, tail_->end};
+    const auto end = tail_->end;
+    if (directory_.on_network()) finish_network_append(guard, format::read_batch_header(batch), position);
+    return {first, rolling, end};
   } catch (...) {
     tail_.reset();
     throw;
@@ -87,11 +88,14 @@ void PartitionLog::refresh_tail() {
     epoch_ = directory_.leader_epoch();
     recovered_ = true;
   }
-  tail_ ? refresh_known_tail() : open_tail();
+  if (directory_.on_network()) {
+    open_tail_on_network();
+  } else {
+    tail_ ? refresh_known_tail() : open_tail();
+  }
 }
 
 void PartitionLog::refresh_known_tail() {
-  if (directory_.on_network()) reopen_on_network();
   if (!tail_is_current()) {
     const auto now = tail_->file.is_open() ? std::optional(tail_->file.status()) : std::nullopt;
     const auto at_path = os::status_of(tail_->file.path());
@@ -109,15 +113,16 @@ bool PartitionLog::tail_is_current() const {
   return status && status->id == tail_->id && status->size == tail_->end && !os::status_of(directory_.segment(tail_->next).log());
 }
 
-// A cached "no such file" and cached sizes of another host's changes are dropped by opening the directory, then the segment.
-void PartitionLog::reopen_on_network() {
+// A cached "no such file" and what is cached of another host's changes are dropped by opening the directory, then the segment, and
+// the indexes too, under the lock; so no file stays open from one append to the next, and only the segment's name is remembered.
+void PartitionLog::open_tail_on_network() {
   os::File::open(directory_.path(), os::File::Mode::read);
-  auto file = os::File::open_if_exists(directory_.segment(tail_->base).log(), os::File::Mode::write);
-  if (file) {
-    lock_segment(*file);
-    tail_->file = std::move(*file);
-    os::File::open_if_exists(directory_.segment(tail_->next).log(), os::File::Mode::read);
+  if (!last_base_ || !os::File::open_if_exists(directory_.segment(*last_base_).log(), os::File::Mode::read)) {
+    open_tail();
+    return;
   }
+  tail_ = open_segment(*last_base_);
+  go_to_newest_segment();
 }
 
 void PartitionLog::open_tail() {
@@ -146,11 +151,9 @@ void PartitionLog::go_to_newest_segment() {
 
 PartitionLog::Tail PartitionLog::open_segment(Offset base) {
   const auto files = directory_.segment(base);
-  Tail tail{base, os::File::open(files.log(), os::File::Mode::write),
-            {},   IndexWriter(files, options_.index_interval_bytes),
-            0,    base,
-            {},   0};
-  if (directory_.on_network()) lock_segment(tail.file);
+  auto file = os::File::open(files.log(), os::File::Mode::write);
+  if (directory_.on_network()) lock_segment(file);  // before the indexes are opened
+  Tail tail{base, std::move(file), {}, IndexWriter(files, options_.index_interval_bytes), 0, base, {}, 0};
   const auto status = tail.file.status();
   tail.id = status.id;
   if (status.size == 0) {
@@ -346,6 +349,7 @@ void PartitionLog::write(std::span<const char> batch, const format::BatchHeader&
   unsynced_->next = tail.next;
   unsynced_->segment = tail.base;
   unsynced_->position = tail.end;
+  if (directory_.on_network()) return;  // finish_network_append
   try {
     tail.index.add(header, position);
   } catch (const Error&) {
@@ -399,9 +403,11 @@ void PartitionLog::take_back(std::int64_t end, const os::FileLock::Guard& guard)
 
 // Other hosts see the batch once it has reached the server, which may also be where it turns out that there is no space, or that
 // this host was cut off and its locks have gone to others.
-void PartitionLog::finish_network_append(os::FileLock::Guard& guard, Offset first, std::int64_t position) {
+void PartitionLog::finish_network_append(os::FileLock::Guard& guard, const format::BatchHeader& header, std::int64_t position) {
+  const auto first = header.base_offset;
   try {
     tail_->file.sync_data();
+    tail_->index.add(header, position);  // not before it is known that the lock was not lost
     tail_->index.sync();
   } catch (const Error& error) {
     const bool no_space = error.system_error() == ENOSPC || error.system_error() == EDQUOT || error.system_error() == EFBIG;
@@ -412,7 +418,8 @@ void PartitionLog::finish_network_append(os::FileLock::Guard& guard, Offset firs
     throw Error(ErrorCode::io, options_.name + ": offsets " + offsets_text(first, tail_->next) + " are in doubt: " + error.what(),
                 error.system_error());
   }
-  tail_->file.close();  // lets go of the lock on the segment
+  last_base_ = tail_->base;
+  tail_.reset();  // lets go of the lock on the segment
   guard.unlock();
   // Whoever polls gets its turn only if the lock is left alone for a moment.
   sleep_10_to_50_ms();

@@ -84,7 +84,7 @@ class PartitionLog {
   void open_tail();
   void go_to_newest_segment();
   Tail open_segment(Offset base);
-  void reopen_on_network();
+  void open_tail_on_network();
   bool read_on(Tail& tail, std::int64_t position, Offset expected, Behind behind);
   void cut(Tail& tail, const class BatchScanner& scanner, bool prefix_of_one_batch, Behind behind);
   void keep_cut_bytes(const os::File& file, Offset base, std::int64_t position);
@@ -96,7 +96,7 @@ class PartitionLog {
   void close_tail();
   void write(std::span<const char> batch, const format::BatchHeader& header, const os::FileLock::Guard& guard);
   void take_back(std::int64_t end, const os::FileLock::Guard& guard) noexcept;
-  void finish_network_append(os::FileLock::Guard& guard, Offset first, std::int64_t position);
+  void finish_network_append(os::FileLock::Guard& guard, const format::BatchHeader& header, std::int64_t position);
   void preallocate(std::int64_t size);
   void give_back_space() noexcept;
   void lock_segment(const os::File& file) const;
@@ -116,6 +116,7 @@ class PartitionLog {
   bool recovered_ = false;    // the restart of the host has been dealt with
   bool sync_failed_ = false;  // here; nothing is durable for certain any more
   std::optional<Tail> tail_;
+  std::optional<Offset> last_base_;  // network: the segment last appended to
   std::int64_t appended_bytes_ = 0;
   std::optional<Unsynced> unsynced_;
 };

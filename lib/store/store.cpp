@@ -1,6 +1,7 @@
 #include "partlog/store.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "format/checkpoint.h"
 #include "format/file_names.h"
@@ -82,11 +83,18 @@ Store Store::open(const std::string& directory) {
   return {directory, filesystem.network};
 }
 
+// Where a directory that is still to be made will lie.
+static std::string nearest_existing(const std::string& directory) {
+  std::filesystem::path path = directory;
+  while (!path.empty() && !os::status_of(path.string())) path = path.parent_path();
+  return path.empty() ? "." : path.string();
+}
+
 Store Store::open_or_create(const std::string& directory) {
   const auto file = format::store_properties_path(directory);
   if (!os::status_of(file)) {
+    require_trusted_locks(os::filesystem_of(nearest_existing(directory)), directory);
     os::make_directories(directory);
-    require_trusted_locks(os::filesystem_of(directory), directory);
     auto entries = os::list_directory(directory);
     std::erase_if(entries, [](const std::string& name) {
       return name == "topics" || name == "staging" || name == "trash" || name.starts_with("store.properties");
