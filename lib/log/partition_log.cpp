@@ -113,8 +113,8 @@ bool PartitionLog::tail_is_current() const {
   return status && status->id == tail_->id && status->size == tail_->end && !os::status_of(directory_.segment(tail_->next).log());
 }
 
-// A cached "no such file" and what is cached of another host's changes are dropped by opening the directory, then the segment, and
-// the indexes too, under the lock; so no file stays open from one append to the next, and only the segment's name is remembered.
+// A cached "no such file" and what is cached of another host's changes are dropped by opening the directory, then the segment,
+// and the indexes too, under the lock; so no file stays open from one append to the next: only the segment's name is kept.
 void PartitionLog::open_tail_on_network() {
   os::File::open(directory_.path(), os::File::Mode::read);
   if (!last_base_ || !os::File::open_if_exists(directory_.segment(*last_base_).log(), os::File::Mode::read)) {
