@@ -156,9 +156,9 @@ std::optional<Offset> BatchStream::successor() {
   const auto above = std::upper_bound(all.begin(), all.end(), expected);
   if (above != all.begin()) {
     const auto floor = *(above - 1);
-    if (floor > open_->base) return floor;
+    if (floor != open_->base) return floor;  // also one below: the open segment is gone, merged into that one
     const auto status = os::status_of(directory_.segment(floor).log());
-    if (floor == open_->base && status && status->id != open_->id) return floor;
+    if (status && status->id != open_->id) return floor;
   }
   if (above == all.end()) return std::nullopt;
   // Behind the recovery point of another boot a gap is where the log ended.
