@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::size_t default_batch_bytes = 256 << 10;
 constexpr std::size_t most_waiting_bytes = 16 << 20;  // in all partitions together
+constexpr std::size_t most_waiting_acks = 1 << 16;
 
 struct Settings {
   std::size_t max_batch;     // as stored
@@ -86,11 +87,7 @@ class Producer::Impl {
       if (record.timestamp == no_timestamp) record.timestamp = now;
       require_acceptable(record, latest);
       const bool named = !partitions.empty() && partitions[i] >= 0;
-      auto& partition = open(named ? require_partition(partitions[i]) : partition_for(record));
-      if (!partition.builder.add_within(record, settings_.target_batch)) {
-        if (!partition.builder.empty()) store(partition);
-        add_alone(partition, record);
-      }
+      auto& partition = add(record, named ? std::optional(require_partition(partitions[i])) : std::nullopt);
       if (partition.builder.count() == 1) begin(partition);
       ++taken_.records;
       if (!input_sizes.empty()) taken_.bytes += input_sizes[i];
@@ -107,12 +104,7 @@ class Producer::Impl {
 
   void sync() {
     flush();
-    if (options_.sync != SyncPolicy::none) {
-      for (auto& p : partitions_) {
-        if (p) p->log.sync();
-      }
-    }
-    unflushed_ = 0;
+    if (options_.sync != SyncPolicy::none) sync_all();
     acknowledge_all();
   }
 
@@ -145,9 +137,23 @@ class Producer::Impl {
     int number;
     log::PartitionLog log;
     format::BatchBuilder builder;
-    Progress before;          // the input before the first waiting record
-    std::uint64_t bytes = 0;  // input size of the waiting records
+    Progress before;             // the input before the first waiting record
+    std::uint64_t bytes = 0;     // input size of the waiting records
+    std::int64_t unflushed = 0;  // records appended since the last sync
   };
+
+  // Into the named partition, or where its key, or the lack of one, takes it: a full batch may have made that another.
+  Partition& add(const Record& record, std::optional<int> named) {
+    for (;;) {
+      auto& partition = open(named ? *named : partition_for(record));
+      if (partition.builder.add_within(record, settings_.target_batch)) return partition;
+      if (partition.builder.empty()) {
+        add_alone(partition, record);
+        return partition;
+      }
+      store(partition);
+    }
+  }
 
   Partition& open(int n) {
     auto& p = partitions_[static_cast<std::size_t>(n)];
@@ -212,7 +218,8 @@ class Producer::Impl {
   void begin(Partition& partition) {
     partition.before = taken_;
     partition.bytes = 0;
-    if (waiting_partitions_++ == 0) oldest_ = std::chrono::steady_clock::now();
+    if (waiting_partitions_++ == 0)
+      oldest_ = std::chrono::steady_clock::time_point(std::chrono::microseconds(os::clock().monotonic_us()));
   }
 
   void bound_waiting_bytes() {
@@ -230,34 +237,46 @@ class Producer::Impl {
     stored_.records += count;
     stored_.bytes += partition.bytes;
     if (partition.number == sticky_ && !options_.partition) sticky_ = (sticky_ + 1) % topic_.partitions;
-    waiting_acks_.push_back(
-        {partition.number, appended.first, appended.first + static_cast<std::int64_t>(count) - 1, progress()});
-    settle(partition, appended.rolled, count);
+    if (options_.acknowledged) {
+      waiting_acks_.push_back(
+          {partition.number, appended.first, appended.first + static_cast<std::int64_t>(count) - 1, progress()});
+    }
+    partition.unflushed += static_cast<std::int64_t>(count);
+    settle(partition, appended.rolled);
   }
 
   // Syncs and acknowledges as the policy says.
-  void settle(Partition& partition, bool rolled, std::uint64_t count) {
-    unflushed_ += static_cast<std::int64_t>(count);
-    const bool flush_due = unflushed_ >= settings_.flush_messages;
-    if (options_.sync == SyncPolicy::batch || (options_.sync == SyncPolicy::none && flush_due)) {
-      partition.log.sync();
-      unflushed_ = 0;
+  void settle(Partition& partition, bool rolled) {
+    const bool flush_due = partition.unflushed >= settings_.flush_messages || waiting_acks_.size() >= most_waiting_acks;
+    if (options_.sync == SyncPolicy::end && !store_.on_network()) {
+      if (!rolled && !flush_due) return;
+      sync_all();  // acknowledgements come in the order of appending, whatever the partition
+    } else if (options_.sync == SyncPolicy::batch || flush_due) {
+      sync(partition);
     }
-    if (options_.sync != SyncPolicy::end || store_.on_network()) {
-      acknowledge_all();
-    } else if (rolled || flush_due) {
-      for (auto& p : partitions_) {
-        if (p) p->log.sync();
-      }
-      unflushed_ = 0;
-      acknowledge_all();
+    acknowledge_all();
+  }
+
+  void sync_all() {
+    for (auto& p : partitions_) {
+      if (p) sync(*p);
     }
   }
 
-  void acknowledge_all() {
-    for (; !waiting_acks_.empty(); waiting_acks_.pop_front()) {
-      if (options_.acknowledged) options_.acknowledged(waiting_acks_.front());
+  void sync(Partition& partition) {
+    try {
+      partition.log.sync();
+    } catch (const Error&) {
+      in_doubt_ = true;
+      throw;
     }
+    partition.unflushed = 0;
+  }
+
+  // After a failed sync nothing is acknowledged any more: what waits may be what is in doubt.
+  void acknowledge_all() {
+    if (in_doubt_) return;
+    for (; !waiting_acks_.empty(); waiting_acks_.pop_front()) options_.acknowledged(waiting_acks_.front());
   }
 
   const Store store_;
@@ -270,7 +289,7 @@ class Producer::Impl {
   Progress stored_;
   int waiting_partitions_ = 0;
   std::chrono::steady_clock::time_point oldest_;
-  std::int64_t unflushed_ = 0;
+  bool in_doubt_ = false;
   std::deque<Acknowledgement> waiting_acks_;
 };
 
