@@ -4,7 +4,6 @@
 #include <array>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <stdexcept>
 #include <utility>
@@ -243,8 +242,9 @@ CheckedLog check_log(const std::string& partition_directory, const LogRules& rul
 }
 
 std::string contents_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::string contents(std::filesystem::file_size(path), '\0');
+  std::ifstream(path, std::ios::binary).read(contents.data(), std::ssize(contents));
+  return contents;
 }
 
 void overwrite(const std::string& path, const std::string& contents) {

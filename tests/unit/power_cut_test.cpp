@@ -95,7 +95,7 @@ class AppendingThroughPowerCuts : public PowerCutLogTest {
     {
       os::ScopedSystem scoped(system);
       std::vector<std::unique_ptr<Producer>> producers(4);
-      const int steps = depth == 0 ? scaled(50) : 15;
+      const int steps = depth == 0 ? scaled(35) : 15;
       for (int step = 0; step < steps && !HasFailure(); ++step) {
         const auto which = below(producers.size());
         if (!producers[which] || below(20) == 0) producers[which] = open(store, topic, policy_of(which), history);
