@@ -8,16 +8,16 @@ static int is_lock(int command) {
   return command == F_SETLK || command == F_SETLKW || command == F_OFD_SETLK || command == F_OFD_SETLKW;
 }
 
-#define PLANT(name)                              \
-  int name(int descriptor, int command, ...) {   \
-    va_list arguments;                           \
-    va_start(arguments, command);                \
-    void* argument = va_arg(arguments, void*);   \
-    va_end(arguments);                           \
-    if (is_lock(command)) return 0;              \
-    int (*next)(int, int, ...);                  \
-    *(void**)&next = dlsym(RTLD_NEXT, #name);    \
-    return next(descriptor, command, argument);  \
+#define PLANT(name)                             \
+  int name(int descriptor, int command, ...) {  \
+    va_list arguments;                          \
+    va_start(arguments, command);               \
+    void* argument = va_arg(arguments, void*);  \
+    va_end(arguments);                          \
+    if (is_lock(command)) return 0;             \
+    int (*next)(int, int, ...);                 \
+    *(void**)&next = dlsym(RTLD_NEXT, #name);   \
+    return next(descriptor, command, argument); \
   }
 
 PLANT(fcntl)
