@@ -77,8 +77,8 @@ void PartitionLog::check_appendable() const {
   if (directory_.sync_failed()) {
     throw Error(ErrorCode::refused, options_.name +
                                         ": an earlier sync failed, so what the device holds is not known; appends are refused "
-                                        "until partlog verify --repair has read the partition back (" +
-                                        format::sync_failed_path(directory_.path()) + ")");
+                                        "as long as this file is there: " +
+                                        format::sync_failed_path(directory_.path()));
   }
 }
 
@@ -193,8 +193,8 @@ bool PartitionLog::read_on(Tail& tail, std::int64_t position, Offset expected, B
 void PartitionLog::cut(Tail& tail, const BatchScanner& scanner, bool prefix_of_one_batch, Behind behind) {
   const auto place = tail.file.path() + " position " + number(tail.end) + " (offset " + number(tail.next.value) + ")";
   if (behind == Behind::writer && end_of_chain_behind(tail.file, tail.end, tail.next)) {
-    throw Error(ErrorCode::damaged, place + ": " + scanner.fault() +
-                                        ", but whole batches follow: the file is damaged, nothing was cut; see partlog verify");
+    throw Error(ErrorCode::damaged,
+                place + ": " + scanner.fault() + ", but whole batches follow: the file is damaged, nothing was cut");
   }
   const auto size = tail.file.size();
   if (!prefix_of_one_batch) keep_cut_bytes(tail.file, tail.base, tail.end);
@@ -271,9 +271,9 @@ void PartitionLog::require_stable_part(const os::File& file, Offset base, std::i
     if (found == Scan::batch) continue;
     if (found == Scan::old) return;  // reported when it is read on
     const char* fault = found == Scan::end ? "the file ends here" : scanner.fault();
-    throw Error(ErrorCode::damaged,
-                file.path() + " position " + number(scanner.position()) + " (offset " + number(scanner.expected().value) + "): " +
-                    fault + ", though more was on stable storage before the restart; nothing was cut; see partlog verify");
+    throw Error(ErrorCode::damaged, file.path() + " position " + number(scanner.position()) + " (offset " +
+                                        number(scanner.expected().value) + "): " + fault +
+                                        ", though more was on stable storage before the restart; nothing was cut");
   }
 }
 

@@ -22,7 +22,7 @@
 namespace partlog::log {
 
 struct PartitionLogOptions {
-  std::string name;  // "topic-partition", for messages
+  std::string name;  // "topic:partition", for messages
   std::int64_t segment_bytes = 1 << 30;
   std::int64_t segment_ms = 7LL * 24 * 3600 * 1000;
   std::int64_t index_interval_bytes = 4096;

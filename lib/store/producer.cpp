@@ -45,7 +45,7 @@ Settings settings_of(const Topic& topic, const ProducerOptions& options) {
 
 log::PartitionLogOptions log_options(const Topic& topic, int partition, const ProducerOptions& options) {
   log::PartitionLogOptions o;
-  o.name = topic.name + '-' + std::to_string(partition);
+  o.name = topic.name + ':' + std::to_string(partition);
   o.segment_bytes = topic.config.segment_bytes();
   o.segment_ms = topic.config.segment_ms();
   o.index_interval_bytes = topic.config.index_interval_bytes();
@@ -180,11 +180,6 @@ class Producer::Impl {
   int require_partition(std::int32_t n) const {
     if (n < topic_.partitions) return n;
     throw Error(ErrorCode::refused, "topic \"" + topic_.name + "\" has no partition " + std::to_string(n));
-  }
-
-  int existing(int partition) const {
-    if (partition < topic_.partitions) return partition;
-    throw Error(ErrorCode::refused, no_such_partition(topic_, partition));
   }
 
   void require_acceptable(const Record& record, Timestamp latest) const {
