@@ -85,7 +85,8 @@ class FaultTest : public LogTest {
   // So that the next append does, or does not, begin a new segment of at most 500 bytes.
   void fill_segment(bool to_the_brim) {
     for (;;) {
-      const auto& last = check_log(partition_directory(topic_)).segments.back();
+      const auto log = check_log(partition_directory(topic_));
+      const auto& last = log.segments.back();
       const bool full = last.size > 400;
       if (full == to_the_brim && !last.batches.empty()) return;
       append("value " + std::to_string(values_.size()));
@@ -315,6 +316,27 @@ TEST_F(FaultTest, NoSyncIsTrustedAfterOneThatFailed) {
     EXPECT_NE(std::string(error.what()).find(mark), std::string::npos) << error.what();
   }
   EXPECT_EQ(read_all(store_, topic_).values(), (std::vector<std::string>{"zero", "one", "two"}));
+}
+
+// Not even where the mark for the others could not be made.
+TEST_F(FaultTest, FailedSyncIsRememberedWithoutItsMark) {
+  class Faulty : public SyncFailingOnce {
+   public:
+    int rename(const char* from, const char* to) override {
+      if (!std::string_view(to).ends_with("sync-failed")) return System::rename(from, to);
+      errno = EIO;
+      return -1;
+    }
+  };
+  topic_ = make_topic();
+  TestProducer producer(store_, topic_);
+  producer.append("one");
+  Faulty faulty;
+  os::ScopedSystem scoped(faulty);
+  EXPECT_THROW(producer.sync(), Error);
+  EXPECT_FALSE(fs::exists(sync_failed_mark()));
+  EXPECT_THROW(producer.sync(), Error);
+  EXPECT_TRUE(producer.acknowledgements.empty());
 }
 
 // The batch in doubt waits for its acknowledgement: one of another partition must not take it along.

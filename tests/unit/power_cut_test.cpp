@@ -236,6 +236,11 @@ class TopicThroughPowerCuts : public PowerCutLogTest {
     ASSERT_EQ(topic.partitions, 3);
     ASSERT_EQ(topic.config.segment_bytes(), 5000);
     for (int p = 0; p < topic.partitions; ++p) {
+      const auto files = snapshot(topic.directory + "/" + std::to_string(p));
+      for (const auto* name : {"00000000000000000000.log", "append.lock", "leader-epoch-checkpoint", "log-start-offset",
+                               "partition.metadata", "recovery-point"}) {
+        ASSERT_TRUE(files.contains(name)) << name;
+      }
       const auto seen = read_all(store, topic, p);
       ASSERT_FALSE(seen.error) << seen.message;
       ASSERT_EQ(seen.values(), values);
@@ -249,14 +254,14 @@ class TopicThroughPowerCuts : public PowerCutLogTest {
   }
 
   // Cuts at every point of `action`; returns in how many the topic was there.
-  int count_present(const std::function<void()>& action, const std::vector<std::string>& values) {
+  int count_present(const std::function<void()>& action, const std::vector<std::string>& values, int cuts_at_each) {
     int present = 0;
     bool busy = false;
     const RecordingSystem* recorder = nullptr;
     CuttingSystem system(store_.directory(), [&] {
       if (busy || recorder == nullptr || HasFailure()) return;
       busy = true;
-      for (int again = 0; again < scaled(2); ++again) present += is_whole_after_cut(*recorder, values) ? 1 : 0;
+      for (int again = 0; again < scaled(cuts_at_each); ++again) present += is_whole_after_cut(*recorder, values) ? 1 : 0;
       busy = false;
     });
     recorder = &system;
@@ -293,7 +298,7 @@ class TopicThroughPowerCuts : public PowerCutLogTest {
 };
 
 TEST_F(TopicThroughPowerCuts, IsMadeWholeOrNotAtAll) {
-  const auto present = count_present([&] { make_topic({{"segment.bytes", "5000"}}, 3, "made"); }, {});
+  const auto present = count_present([&] { make_topic({{"segment.bytes", "5000"}}, 3, "made"); }, {}, 2);
   EXPECT_GT(present, 0);
   EXPECT_EQ(after_, 20);
   EXPECT_GT(cuts_, 60);
@@ -304,7 +309,7 @@ TEST_F(TopicThroughPowerCuts, IsDeletedWholeOrNotAtAll) {
   for (int p = 0; p < 3; ++p) {
     TestProducer(store_, topic, into_partition(p)).append("one");
   }
-  const auto present = count_present([&] { store_.delete_topic(topic); }, {"one"});
+  const auto present = count_present([&] { store_.delete_topic(topic); }, {"one"}, 8);
   EXPECT_GT(present, 0);
   EXPECT_EQ(after_, 0);
 }

@@ -2,10 +2,13 @@
 #include "partlog/reader.h"
 
 #include <filesystem>
+#include <functional>
+#include <utility>
 
 #include "base/byte_order.h"
 #include "base/crc32c.h"
 #include "format/record_batch.h"
+#include "os/system.h"
 #include "partlog/error.h"
 #include "support/log_fixture.h"
 
@@ -277,6 +280,31 @@ TEST_F(ReaderTest, FollowsAcrossManyRolls) {
     ASSERT_EQ(seen, written);
   }
   EXPECT_GT(checked(topic_).segments.size(), static_cast<std::size_t>(written) / 3);
+}
+
+// Something happens when the reader, at the end of what it has read, looks at the directory.
+class HookedSystem : public os::System {
+ public:
+  int stat(const char* path, struct stat* status) override {
+    if (hook) std::exchange(hook, nullptr)();
+    return System::stat(path, status);
+  }
+  std::function<void()> hook;
+};
+
+// A later segment is seen; what was appended to this one just before is read first.
+TEST_F(ReaderTest, AppendedAndRolledBetweenTheEndAndTheListing) {
+  topic_ = make_topic({{"segment.bytes", "250"}});
+  append(1);
+  auto reader = this->reader();
+  EXPECT_EQ(read_on(reader).values(), std::vector<std::string>{"value 0"});
+  HookedSystem system;
+  os::ScopedSystem scoped(system);
+  system.hook = [&] { append(7); };
+  const auto seen = read_on(reader);
+  EXPECT_FALSE(seen.error) << seen.message;
+  EXPECT_EQ(offsets_of(seen), (std::vector<std::int64_t>{1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_GT(checked(topic_).segments.size(), 2u);
 }
 
 // As compaction does: the new file is renamed over the old one, others go, and the reader is in the middle.
