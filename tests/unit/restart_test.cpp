@@ -251,7 +251,8 @@ TEST_F(RestartTest, IndexesAreBuiltAnew) {
   for (const auto* suffix : {".index", ".timeindex"}) {
     const auto path = segment_path(topic_, 0, suffix);
     auto bytes = contents_of(path);
-    std::fill_n(bytes.begin() + 24, 48, '\x55');  // the last entries stay right
+    const auto third = std::ssize(bytes) / 3;
+    std::fill(bytes.begin() + third, bytes.end() - third, '\x55');  // the last entries stay right
     overwrite(path, bytes);
   }
   expect_log_of(42);
