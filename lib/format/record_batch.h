@@ -98,12 +98,15 @@ class BatchBuilder {
  public:
   explicit BatchBuilder(CompressionSettings settings = {}) : settings_(settings) {}
 
+  // What records with no_timestamp get instead; no_timestamp itself at first.
+  void set_default_timestamp(Timestamp time) { default_timestamp_ = time; }
+
   // The exact number of bytes by which `record` would lengthen the uncompressed batch.
   std::size_t size_of(const Record& record) const {
     const std::size_t body = body_size(record);
     return varint_size(static_cast<std::int64_t>(body)) + body;
   }
-  // Adds a copy. record.timestamp is taken as it is. The hot path of a producer: no allocation once the buffer has grown. A batch
+  // Adds a copy. The hot path of a producer: no allocation once the buffer has grown. A batch
   // must not come to 2 GiB (checked), nor hold more than 2^31 - 1 records.
   void add(const Record& record);
   // Adds it unless size() would come out larger than `limit`; returns whether. Cheaper than size_of() and add().
@@ -140,15 +143,18 @@ class BatchBuilder {
     return bytes.is_null() ? 1 : 2 * static_cast<std::uint64_t>(bytes.size());  // null is -1
   }
   // Modulo 2^64, as the reader adds it.
-  std::uint64_t zigzagged_time(const Record& record) const {
-    const std::int64_t base = count_ == 0 ? record.timestamp.value : base_timestamp_.value;
-    return zigzag(
-        static_cast<std::int64_t>(static_cast<std::uint64_t>(record.timestamp.value) - static_cast<std::uint64_t>(base)));
+  std::uint64_t zigzagged_time(Timestamp time) const {
+    const std::int64_t base = count_ == 0 ? time.value : base_timestamp_.value;
+    return zigzag(static_cast<std::int64_t>(static_cast<std::uint64_t>(time.value) - static_cast<std::uint64_t>(base)));
+  }
+  Timestamp time_of(const Record& record) const {
+    return record.timestamp == no_timestamp ? default_timestamp_ : record.timestamp;
   }
   // What the length in front of a record counts.
   std::size_t body_size(const Record& record) const {
-    return 1 + zigzagged_size(zigzagged_time(record)) + varint_size(count_) + zigzagged_size(zigzagged_length(record.key)) +
-           zigzagged_size(zigzagged_length(record.value)) + varint_size(record.headers.count) + payload_size(record);
+    return 1 + zigzagged_size(zigzagged_time(time_of(record))) + varint_size(count_) +
+           zigzagged_size(zigzagged_length(record.key)) + zigzagged_size(zigzagged_length(record.value)) +
+           varint_size(record.headers.count) + payload_size(record);
   }
   char* write_body(char* to, const Record& record);
   void add_with_any_length(const Record& record);
@@ -156,6 +162,7 @@ class BatchBuilder {
   void write_header(char* batch, std::size_t size, Compression compression) const;
 
   CompressionSettings settings_;
+  Timestamp default_timestamp_ = no_timestamp;
   RawBuffer buffer_;  // the header's place, then records
   std::size_t used_ = batch_header_size;
   std::vector<char> compressed_;
@@ -188,10 +195,11 @@ inline bool BatchBuilder::add_within(const Record& record, std::size_t limit) {
 
 // Everything but the length; counts the record.
 inline char* BatchBuilder::write_body(char* to, const Record& record) {
-  const std::uint64_t time = zigzagged_time(record);
+  const Timestamp timestamp = time_of(record);
+  const std::uint64_t time = zigzagged_time(timestamp);
   const std::int32_t count = count_;
-  if (count == 0) base_timestamp_ = record.timestamp;
-  if (count == 0 || record.timestamp > max_timestamp_) max_timestamp_ = record.timestamp;
+  if (count == 0) base_timestamp_ = timestamp;
+  if (count == 0 || timestamp > max_timestamp_) max_timestamp_ = timestamp;
   count_ = count + 1;
   *to++ = 0;  // attributes
   to = write_zigzagged(to, time);

@@ -16,8 +16,9 @@ namespace partlog {
 
 namespace {
 
-constexpr std::size_t default_batch_bytes = 256 << 10;
+constexpr std::size_t default_batch_bytes = 512 << 10;
 constexpr std::size_t most_waiting_bytes = 16 << 20;  // in all partitions together
+constexpr int any_partition = -1;
 constexpr std::size_t most_waiting_acks = 1 << 16;
 
 struct Settings {
@@ -78,20 +79,20 @@ class Producer::Impl {
 
   void append(std::span<const Record> records, std::span<const std::uint32_t> input_sizes,
               std::span<const std::int32_t> partitions) {
-    const auto now = os::clock().now();
-    const auto latest = settings_.future_ms < std::numeric_limits<std::int64_t>::max() - now.value
-                            ? now + settings_.future_ms
+    now_ = os::clock().now();
+    const auto latest = settings_.future_ms < std::numeric_limits<std::int64_t>::max() - now_.value
+                            ? now_ + settings_.future_ms
                             : Timestamp{std::numeric_limits<std::int64_t>::max()};
     for (std::size_t i = 0; i < records.size(); ++i) {
-      Record record = records[i];
-      if (record.timestamp == no_timestamp) record.timestamp = now;
-      require_acceptable(record, latest);
-      const bool named = !partitions.empty() && partitions[i] >= 0;
-      auto& partition = add(record, named ? std::optional(require_partition(partitions[i])) : std::nullopt);
+      const auto& record = records[i];
+      if (!is_acceptable(record, latest)) throw_unacceptable(record);
+      auto& partition = add(record, partitions.empty() || partitions[i] < 0 ? any_partition : require_partition(partitions[i]));
       if (partition.builder.count() == 1) begin(partition);
       ++taken_.records;
-      if (!input_sizes.empty()) taken_.bytes += input_sizes[i];
-      if (!input_sizes.empty()) partition.bytes += input_sizes[i];
+      if (!input_sizes.empty()) {
+        taken_.bytes += input_sizes[i];
+        partition.bytes += input_sizes[i];
+      }
     }
     if (waiting_partitions_ > 1) bound_waiting_bytes();
   }
@@ -143,9 +144,10 @@ class Producer::Impl {
   };
 
   // Into the named partition, or where its key, or the lack of one, takes it: a full batch may have made that another.
-  Partition& add(const Record& record, std::optional<int> named) {
+  Partition& add(const Record& record, int named) {
     for (;;) {
-      auto& partition = open(named ? *named : partition_for(record));
+      auto& partition = open(named != any_partition ? named : partition_for(record));
+      partition.builder.set_default_timestamp(now_);
       if (partition.builder.add_within(record, settings_.target_batch)) return partition;
       if (partition.builder.empty()) {
         add_alone(partition, record);
@@ -156,12 +158,16 @@ class Producer::Impl {
   }
 
   Partition& open(int n) {
+    if (auto& p = partitions_[static_cast<std::size_t>(n)]) [[likely]]
+      return *p;
+    return open_log(n);
+  }
+
+  Partition& open_log(int n) {
+    const log::PartitionDirectory directory(format::partition_path(topic_.directory, n), store_.on_network());
     auto& p = partitions_[static_cast<std::size_t>(n)];
-    if (!p) {
-      const log::PartitionDirectory directory(format::partition_path(topic_.directory, n), store_.on_network());
-      p = std::make_unique<Partition>(n, directory, log_options(topic_, n, options_), settings_);
-      require_same_topic();
-    }
+    p = std::make_unique<Partition>(n, directory, log_options(topic_, n, options_), settings_);
+    require_same_topic();
     return *p;
   }
 
@@ -182,16 +188,18 @@ class Producer::Impl {
     throw Error(ErrorCode::refused, "topic \"" + topic_.name + "\" has no partition " + std::to_string(n));
   }
 
-  void require_acceptable(const Record& record, Timestamp latest) const {
+  bool is_acceptable(const Record& record, Timestamp latest) const {
+    return record.timestamp >= no_timestamp && record.timestamp <= latest && !(settings_.needs_key && record.key.is_null());
+  }
+
+  [[noreturn]] void throw_unacceptable(const Record& record) const {
     if (settings_.needs_key && record.key.is_null()) {
       throw Error(ErrorCode::refused, "topic \"" + topic_.name + "\" is compacted (cleanup.policy), so every record needs a key");
     }
-    if (record.timestamp > latest || record.timestamp < Timestamp{0}) {
-      throw Error(ErrorCode::refused, "timestamp " + std::to_string(record.timestamp.value) +
-                                          (record.timestamp < Timestamp{0}
-                                               ? " lies before 1970"
-                                               : " lies further in the future than message.timestamp.after.max.ms allows"));
-    }
+    throw Error(ErrorCode::refused,
+                "timestamp " + std::to_string(record.timestamp.value) +
+                    (record.timestamp < Timestamp{0} ? " lies before 1970"
+                                                     : " lies further in the future than message.timestamp.after.max.ms allows"));
   }
 
   // A record larger than the target batch gets one of its own, if the topic allows it.
@@ -199,6 +207,7 @@ class Producer::Impl {
     const auto size = partition.builder.size() + partition.builder.size_of(record);
     if (size > settings_.max_batch) {
       format::BatchBuilder alone({settings_.compression, settings_.level});
+      alone.set_default_timestamp(now_);
       const bool fits = settings_.compression != Compression::none && size < std::numeric_limits<std::int32_t>::max() &&
                         (alone.add(record), alone.finish().size() <= settings_.max_batch);
       if (!fits) {
@@ -280,6 +289,7 @@ class Producer::Impl {
   const Settings settings_;
   std::vector<std::unique_ptr<Partition>> partitions_;
   int sticky_;
+  Timestamp now_;  // when the records in hand were given
   Progress taken_;
   Progress stored_;
   int waiting_partitions_ = 0;
