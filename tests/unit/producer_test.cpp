@@ -16,7 +16,8 @@ constexpr std::int64_t day = 24LL * 3600 * 1000;
 
 class ProducerTest : public LogTest {
  protected:
-  static Record record_of(const std::string& value, Timestamp timestamp = {1'700'000'000'000}) {
+  // A view: the value must outlive it.
+  static Record record_of(std::string_view value, Timestamp timestamp = {1'700'000'000'000}) {
     Record record;
     record.value = Bytes(value);
     record.timestamp = timestamp;
@@ -116,8 +117,9 @@ TEST_F(ProducerTest, ProgressIsWhatIsStoredInAllPartitions) {
   TestProducer producer(store_, topic, options);
   std::string keys[2];
   for (int i = 0; keys[0].empty() || keys[1].empty(); ++i) keys[partition_of_key(std::to_string(i), 2)] = std::to_string(i);
+  const std::string filling(30, 'x');
   const auto append = [&](int partition) {
-    Record record = record_of(std::string(30, 'x'));
+    Record record = record_of(filling);
     record.key = Bytes(keys[partition]);
     const std::uint32_t size = 31;
     producer.producer->append({&record, 1}, {&size, 1});
