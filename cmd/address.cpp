@@ -61,7 +61,23 @@ Address parse_address(std::string_view text) {
   return address;
 }
 
+Error no_such_partition(const Topic& topic, PartitionRange missing) {
+  std::string which = " has no partition " + std::to_string(missing.first);
+  if (missing.last != missing.first)
+    which = " has no partitions " + std::to_string(missing.first) + " to " + std::to_string(missing.last);
+  return {ErrorCode::invalid_argument,
+          "topic " + topic.name + which + ": it has " + counted(static_cast<std::uint64_t>(topic.partitions), "partition")};
+}
+
 std::vector<int> expand_partitions(const std::vector<PartitionRange>& ranges, const Topic& topic) {
+  std::vector<PartitionRange> missing;
+  auto partitions = expand_partitions(ranges, topic, missing);
+  if (!missing.empty()) throw no_such_partition(topic, missing.front());
+  return partitions;
+}
+
+std::vector<int> expand_partitions(const std::vector<PartitionRange>& ranges, const Topic& topic,
+                                   std::vector<PartitionRange>& missing) {
   std::vector<int> partitions;
   if (ranges.empty()) {
     partitions.resize(static_cast<std::size_t>(topic.partitions));
@@ -70,11 +86,8 @@ std::vector<int> expand_partitions(const std::vector<PartitionRange>& ranges, co
   }
   std::vector<bool> seen(static_cast<std::size_t>(topic.partitions));
   for (auto [first, last] : ranges) {
-    if (last >= topic.partitions) {
-      throw Error(ErrorCode::invalid_argument, "topic " + topic.name + " has no partition " + std::to_string(last) + ": it has " +
-                                                   counted(static_cast<std::uint64_t>(topic.partitions), "partition"));
-    }
-    for (int p = first; p <= last; ++p) {
+    if (last >= topic.partitions) missing.push_back({std::max(first, topic.partitions), last});
+    for (int p = first; p <= std::min(last, topic.partitions - 1); ++p) {
       if (!seen[static_cast<std::size_t>(p)]) partitions.push_back(p);
       seen[static_cast<std::size_t>(p)] = true;
     }

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "partlog/error.h"
 #include "partlog/store.h"
 
 namespace partlog::cmd {
@@ -26,7 +27,11 @@ Address parse_address(std::string_view text);
 // `0,2` or `0-3`; UsageError naming `what` the text stands in.
 std::vector<PartitionRange> parse_partitions(std::string_view text, std::string_view what);
 
-// The partitions in the order written, each once. Error(invalid_argument) if the topic has no such partition.
+// The partitions of the ranges that the topic has, in the order written, each once; `missing` becomes what it has not.
+std::vector<int> expand_partitions(const std::vector<PartitionRange>& ranges, const Topic& topic,
+                                   std::vector<PartitionRange>& missing);
+Error no_such_partition(const Topic& topic, PartitionRange missing);
+// As above. Error(invalid_argument) if the topic has no such partition.
 std::vector<int> expand_partitions(const std::vector<PartitionRange>& ranges, const Topic& topic);
 
 }  // namespace partlog::cmd

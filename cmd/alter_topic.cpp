@@ -32,6 +32,7 @@ class AlterTopic : public Command {
     TopicConfig changed = apply(topic.config);
     std::string report = differences(topic, changed);
     if (dry_run_) {
+      store.require_writable();
       Output output;
       output.append(report);
       output.finish();

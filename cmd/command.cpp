@@ -76,7 +76,8 @@ std::string Globals::store_directory() const {
     return *directory;
   }
   if (const char* named = environment("PARTLOG_DIR")) return named;
-  if (const char* data = environment("XDG_DATA_HOME")) return std::string(data) + "/partlog";
+  const char* data = environment("XDG_DATA_HOME");
+  if (data != nullptr && *data == '/') return std::string(data) + "/partlog";  // the XDG specification: a relative one is ignored
   if (const char* home = environment("HOME")) return std::string(home) + "/.local/share/partlog";
   throw UsageError("no store is named: give --dir, or set PARTLOG_DIR");
 }

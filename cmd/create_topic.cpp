@@ -1,7 +1,5 @@
 // `partlog create-topic`
-#include <dirent.h>
-
-#include <cerrno>
+#include <algorithm>
 
 #include "messages.h"
 #include "output.h"
@@ -11,22 +9,12 @@
 namespace partlog::cmd {
 namespace {
 
-// Whether a store could be made there.
-bool absent_or_empty(const std::string& directory) {
-  DIR* stream = ::opendir(directory.c_str());
-  if (stream == nullptr) return errno == ENOENT;
-  int entries = 0;
-  while (entries <= 2 && ::readdir(stream) != nullptr) ++entries;  // "." and ".."
-  ::closedir(stream);
-  return entries <= 2;
-}
-
 class CreateTopic : public Command {
  public:
   void declare(OptionSet& options) override {
     options.operands(names_, "topic", 1);
     options.number("-p,--partitions", "N", partitions_, "how many partitions (default 1); fixed for the topic's life", 1,
-                   1'000'000);
+                   100'000);
     options.list("-c,--config", "NAME=VALUE", settings_, "set a configuration value; may be repeated");
     options.flag("--if-not-exists", if_not_exists_, "a topic that exists already is left as it is, and no error");
     declare_dry_run(options, dry_run_);
@@ -65,19 +53,25 @@ class CreateTopic : public Command {
   int rehearse(const Globals& globals) const {
     std::string directory = globals.store_directory();
     std::optional<Store> store;
+    std::vector<std::string> topics;  // those that are there, and those that would be by then
     Output output;
     try {
       store = Store::open(directory);
+      topics = store->topic_names();
     } catch (const Error& error) {
-      if (error.code() != ErrorCode::not_found || !absent_or_empty(directory)) throw;
+      if (error.code() != ErrorCode::not_found) throw;
+      Store::require_creatable(directory);
       output.append("would make a store in " + directory + "\n");
     }
     int status = for_each_item(names_, [&](const std::string& name) {
-      if (!store || !store->find_topic(name)) {
-        output.append("would create topic " + description(name) + "\n");
-      } else if (!if_not_exists_) {
-        throw Error(ErrorCode::already_exists, "topic " + name + " exists already");
+      if ((store && store->find_topic(name)) || std::find(topics.begin(), topics.end(), name) != topics.end()) {
+        if (if_not_exists_) return;
+        throw Error(ErrorCode::already_exists, "topic \"" + name + "\" exists already");
       }
+      require_no_collision(name, topics);
+      if (store) store->require_writable();
+      output.append("would create topic " + description(name) + "\n");
+      topics.push_back(name);
     });
     output.finish();
     return status;

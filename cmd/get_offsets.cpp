@@ -42,10 +42,11 @@ class GetOffsets : public Command {
     for (const auto& address : addresses_) {
       try {
         Topic topic = store.topic(address.topic);
-        for (int partition : expand_partitions(address.partitions, topic)) add(store, topic, partition, table);
+        std::vector<PartitionRange> missing;
+        for (int partition : expand_partitions(address.partitions, topic, missing)) add(store, topic, partition, table);
+        for (auto range : missing) fail(address.topic, {range}, no_such_partition(topic, range), table);
       } catch (const Error& error) {
-        table.add_failed({address.topic}, error.what());
-        outcome_.fail(error);
+        fail(address.topic, address.partitions, error, table);
       }
     }
     table.print(style_);
@@ -55,6 +56,16 @@ class GetOffsets : public Command {
  private:
   enum class Kind { earliest, latest, max_timestamp, at_time };
   using Found = std::pair<Cell, Cell>;  // offset and timestamp
+
+  // A row for each of the ranges, with its partition if it is one; a row without if there is none.
+  void fail(const std::string& topic, const std::vector<PartitionRange>& ranges, const Error& error, Table& table) {
+    for (auto range : ranges) {
+      Cell partition = range.first == range.last ? Cell(std::int64_t{range.first}) : Cell();
+      table.add_failed({topic, partition}, error.what());
+    }
+    if (ranges.empty()) table.add_failed({topic}, error.what());
+    outcome_.fail(error);
+  }
 
   void add(const Store& store, const Topic& topic, int partition, Table& table) {
     try {

@@ -71,9 +71,21 @@ InputPump::InputPump(RecordInput& input, Producer& producer, SyncPolicy sync, bo
 
 void InputPump::run(const InputFiles& files) {
   for (const auto& file : files.all()) {
+    if (&file == &files.all().back()) last_ = &file;
     run(file);
     if (stop_requested() || input_.complete()) break;
   }
+  finished_ = !stop_requested() || input_.complete();
+}
+
+bool InputPump::nothing_left() {
+  if (producer_.progress().records != input_.given()) return false;
+  if (finished_ || input_.complete()) return true;
+  // What ended the work came before the end of the input was read: it may be there.
+  if (last_ == nullptr || !input_.is_drained()) return false;
+  pollfd ready{last_->descriptor, POLLIN, 0};
+  char byte;
+  return ::poll(&ready, 1, 0) > 0 && ::read(last_->descriptor, &byte, 1) == 0;
 }
 
 void InputPump::run(const InputFiles::File& file) {

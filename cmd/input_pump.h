@@ -57,6 +57,9 @@ class InputPump {
   // is the caller's to sync().
   void run(const InputFiles& files);
 
+  // Whether every record that was asked for is stored, and the input has no other.
+  bool nothing_left();
+
   // Whether the producer threw: it must not be asked to store more.
   bool producer_failed() const { return producer_failed_; }
 
@@ -78,6 +81,8 @@ class InputPump {
   std::function<void()> after_call_;
   Clock::time_point last_input_ = Clock::now();
   bool producer_failed_ = false;
+  bool finished_ = false;                   // all was read and handed over
+  const InputFiles::File* last_ = nullptr;  // the last of the files, once it is being read
 };
 
 }  // namespace partlog::cmd

@@ -20,11 +20,10 @@ struct Codec {
   int greatest_level;
 };
 
-constexpr Codec codecs[] = {{"none", Compression::none, 1, 0},
-                            {"gzip", Compression::gzip, 1, 9},
-                            {"snappy", Compression::snappy, 1, 0},
-                            {"lz4", Compression::lz4, 1, 17},
-                            {"zstd", Compression::zstd, -131072, 22}};
+constexpr Codec codecs[] = {
+    {"none", Compression::none, 1, 0}, {"uncompressed", Compression::none, 1, 0},  // as compression.type calls it
+    {"gzip", Compression::gzip, 1, 9}, {"snappy", Compression::snappy, 1, 0},
+    {"lz4", Compression::lz4, 1, 17},  {"zstd", Compression::zstd, -131072, 22}};
 
 // `5` is milliseconds; any duration will do.
 std::chrono::milliseconds parse_linger(const std::string& text) {
@@ -48,10 +47,11 @@ class Produce : public Command {
   void validate_input();
   void validate_storing();
   void parse_compression(const std::string& text);
-  static Topic open_topic(const Store& store, const std::string& name, bool create);
+  Topic open_topic(const Globals& globals, std::optional<Store>& store) const;
+  void require_partition_of_new_topic() const;
   std::size_t record_limit(const Topic& topic) const;
   int feed(const Store& store, const Topic& topic, const InputFiles& files);
-  static void summarize(const Producer& producer, const RecordInput& input, bool all, SyncPolicy sync);
+  static void summarize(const Producer& producer, const RecordInput& input, bool all, bool nothing_left, SyncPolicy sync);
 
   std::vector<std::string> operands_;
   InputFormat format_;
@@ -155,7 +155,13 @@ void Produce::validate_storing() {
   } else if (sync_ && sync_ != "end") {
     throw UsageError("--sync is end, batch or none, not '" + *sync_ + "'");
   }
-  if (acks_ && acks_ != "all" && acks_ != "leader") throw UsageError("--acks is all or leader, not '" + *acks_ + "'");
+  if (acks_ && acks_ != "all" && acks_ != "leader") {
+    std::string_view hint = acks_ == "-1"  ? " (Kafka's -1 is all)"
+                            : acks_ == "1" ? " (Kafka's 1 is leader)"
+                            : acks_ == "0" ? " (nothing is sent without waiting; leader and --sync none wait least)"
+                                           : "";
+    throw UsageError("--acks is all or leader, not '" + *acks_ + "'" + std::string(hint));
+  }
 }
 
 void Produce::parse_compression(const std::string& text) {
@@ -182,20 +188,36 @@ int Produce::run(const Globals& globals) {
   storing_.lock_timeout = globals.lock_timeout;
   storing_.stop = &stop_requested();
   storing_.notice = notice;
-  std::string directory = globals.store_directory();
-  Store store = create_ ? Store::open_or_create(directory) : Store::open(directory);
-  return feed(store, open_topic(store, operands_[0], create_), files);
+  std::optional<Store> store;
+  Topic topic = open_topic(globals, store);
+  return feed(*store, topic, files);
 }
 
-Topic Produce::open_topic(const Store& store, const std::string& name, bool create) {
-  if (create && !store.find_topic(name)) {
-    try {
-      store.create_topic(name, 1, TopicConfig());
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::already_exists) throw;  // someone else was faster
-    }
+// Opens the store and the topic; with --create it makes what is missing, once it is sure that the topic will do.
+Topic Produce::open_topic(const Globals& globals, std::optional<Store>& store) const {
+  const std::string directory = globals.store_directory();
+  const std::string& name = operands_[0];
+  try {
+    store = Store::open(directory);
+    if (!create_ || store->find_topic(name)) return store->topic(name);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::not_found) throw;
+    if (!create_) throw store ? Error(ErrorCode::not_found, error.what() + std::string(" (--create makes it)")) : error;
   }
-  return store.topic(name);
+  require_partition_of_new_topic();
+  if (!store) store = Store::open_or_create(directory);
+  try {
+    store->create_topic(name, 1, TopicConfig());
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::already_exists) throw;  // someone else was faster
+  }
+  return store->topic(name);
+}
+
+void Produce::require_partition_of_new_topic() const {
+  if (partition_.value_or(0) == 0) return;
+  throw UsageError("topic " + operands_[0] + " does not exist, and --create makes it with partition 0 only, not " +
+                   std::to_string(*partition_) + " (see create-topic --partitions)");
 }
 
 // A compressed record may be larger than a batch may be, but not so large that readers would refuse to unpack it.
@@ -231,18 +253,22 @@ int Produce::feed(const Store& store, const Topic& topic, const InputFiles& file
   } catch (const Error& error) {
     if (!failure) failure = error;
   }
-  if (failure) complain(failure->what());
+  // That a signal ended it the status says.
+  if (failure && failure->code() != ErrorCode::interrupted) complain(failure->what());
   bool all = !failure && !stop_requested();
-  summarize(producer, input, all, sync);
+  summarize(producer, input, all, pump.nothing_left(), sync);
   return all ? status_done : failure ? exit_status(failure->code()) : signal_status();
 }
 
-void Produce::summarize(const Producer& producer, const RecordInput& input, bool all, SyncPolicy sync) {
+void Produce::summarize(const Producer& producer, const RecordInput& input, bool all, bool nothing_left, SyncPolicy sync) {
   std::string text = counted(producer.stored(), "record") + ", " + counted(producer.stored_bytes(), "byte") + " stored";
   if (all) return notice(text);
   if (sync != SyncPolicy::none && producer.stored() > 0 && !producer.durable()) text += ", not all of it on stable storage";
-  complain(text + "; input record " + std::to_string(input.skipped().records + producer.progress().records + 1) +
-           " is the first that was not");
+  if (!nothing_left) {
+    text += "; input record " + std::to_string(input.skipped().records + producer.progress().records + 1) +
+            " is the first that was not";
+  }
+  complain(text);
 }
 
 }  // namespace

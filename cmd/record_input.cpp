@@ -45,6 +45,7 @@ void RecordInput::begin_file(std::string name) {
 std::span<const Record> RecordInput::next() {
   given_ = 0;
   if (!failure_) fill();
+  all_given_ += given_;
   if (given_ == 0 && failure_) throw Error(ErrorCode::refused, *failure_);
   return {records_.data(), given_};
 }

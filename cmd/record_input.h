@@ -54,6 +54,8 @@ class RecordInput {
   // Where record `index` of those stood: "FILE: line 3".
   std::string place(std::size_t index) const { return place_of(lines_[index]); }
 
+  std::uint64_t given() const { return all_given_; }  // how many records next() has given
+  bool is_drained() const { return !failure_ && dropped_ == 0 && splitter_.pending().empty(); }  // no part of one is left
   bool complete() const { return left_ == 0; }  // as many as were asked for have been given
   Progress skipped() const { return skipped_; }
 
@@ -85,6 +87,7 @@ class RecordInput {
   std::optional<std::string> failure_;
 
   std::size_t given_ = 0;
+  std::uint64_t all_given_ = 0;
   std::array<Record, most> records_;
   std::array<std::uint32_t, most> sizes_;
   std::array<std::int32_t, most> partitions_;

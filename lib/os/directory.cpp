@@ -126,6 +126,10 @@ void make_directory(const std::string& path) {
   if (system().mkdir(path.c_str(), 0777) != 0) fail("make directory " + path, errno);
 }
 
+void require_writable(const std::string& directory, const std::string& operation) {
+  if (::faccessat(AT_FDCWD, directory.c_str(), W_OK | X_OK, AT_EACCESS) != 0) fail(operation, errno);
+}
+
 void make_directories(const std::string& path) {
   for (int attempt = 0;; ++attempt) {
     auto status = status_of(path);

@@ -14,6 +14,9 @@ namespace partlog::os {
 // stat(2) of a path; nullopt if nothing is there.
 std::optional<FileStatus> status_of(const std::string& path);
 
+// Error(io), as `operation` would fail, if this process may not make files in the directory.
+void require_writable(const std::string& directory, const std::string& operation);
+
 // Names in a directory, without "." and "..", in no particular order. Error(not_found) if there is no such directory.
 std::vector<std::string> list_directory(const std::string& path);
 

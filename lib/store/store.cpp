@@ -65,7 +65,18 @@ void require_valid_topic_name(std::string_view name) {
   }
 }
 
+void require_no_collision(std::string_view name, const std::vector<std::string>& among) {
+  const auto same = [](char a, char b) { return a == b || ((a == '.' || a == '_') && (b == '.' || b == '_')); };
+  for (const auto& other : among) {
+    if (name == other || !std::equal(name.begin(), name.end(), other.begin(), other.end(), same)) continue;
+    throw Error(ErrorCode::refused, "topic \"" + std::string(name) + "\" would collide with topic \"" + other +
+                                        "\": Kafka takes dot and underscore for the same in its metrics");
+  }
+}
+
 Store Store::open(const std::string& directory) {
+  const auto status = os::status_of(directory);
+  if (status && !status->is_directory) throw Error(ErrorCode::not_found, directory + " is not a directory");
   const auto file = format::store_properties_path(directory);
   const auto text = os::read_file(file);
   if (!text)
@@ -90,19 +101,27 @@ static std::string nearest_existing(const std::string& directory) {
   return path.empty() ? "." : path.string();
 }
 
+void Store::require_creatable(const std::string& directory) {
+  const auto existing = nearest_existing(directory);
+  if (!os::status_of(existing)->is_directory) throw Error(ErrorCode::not_found, existing + " is not a directory");
+  require_trusted_locks(os::filesystem_of(existing), directory);
+  if (!os::status_of(directory)) return os::require_writable(existing, "make directory " + directory);
+  auto entries = os::list_directory(directory);
+  std::erase_if(entries, [](const std::string& name) {
+    return name == "topics" || name == "staging" || name == "trash" || name.starts_with("store.properties");
+  });
+  if (!entries.empty()) {
+    throw Error(ErrorCode::not_found,
+                directory + ": no store here, and the directory is not empty (" + entries.front() + "), so none was made");
+  }
+  os::require_writable(directory, "make a store in " + directory);
+}
+
 Store Store::open_or_create(const std::string& directory) {
   const auto file = format::store_properties_path(directory);
   if (!os::status_of(file)) {
-    require_trusted_locks(os::filesystem_of(nearest_existing(directory)), directory);
+    require_creatable(directory);
     os::make_directories(directory);
-    auto entries = os::list_directory(directory);
-    std::erase_if(entries, [](const std::string& name) {
-      return name == "topics" || name == "staging" || name == "trash" || name.starts_with("store.properties");
-    });
-    if (!entries.empty()) {
-      throw Error(ErrorCode::not_found,
-                  directory + ": no store here, and the directory is not empty (" + entries.front() + "), so none was made");
-    }
     for (const auto& part : {format::staging_path(directory), format::trash_path(directory), format::topics_path(directory)})
       os::make_directories(part);
     // Another process may be doing the same: whichever name comes last stands, and both know the same format.
@@ -154,6 +173,12 @@ PartitionInfo Store::partition_info(const Topic& topic, int partition) const {
   return info;
 }
 
+void Store::require_writable() const {
+  for (const auto& path : {format::topics_path(directory_), format::staging_path(directory_)}) {
+    if (os::status_of(path)) os::require_writable(path, "write to " + path);
+  }
+}
+
 void Store::create_topic(std::string_view name, int partitions, const TopicConfig& config) const {
   require_valid_topic_name(name);
   if (partitions < 1 || partitions > max_partitions) {
@@ -162,6 +187,7 @@ void Store::create_topic(std::string_view name, int partitions, const TopicConfi
   }
   const auto already = [&] { return Error(ErrorCode::already_exists, "topic \"" + std::string(name) + "\" exists already"); };
   if (find_topic(name)) throw already();
+  if (name.find_first_of("._") != std::string_view::npos) require_no_collision(name, topic_names());
   const auto staged = format::staging_path(directory_) + '/' + unique_name(name);
   os::make_directories(format::staging_path(directory_));
   os::make_directory(staged);

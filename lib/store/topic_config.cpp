@@ -114,6 +114,7 @@ std::string value_fault(const Rule& rule, std::string_view value) {
     if (is_word_list(rule, value)) return "";
     std::string allowed = "one of";
     for (const auto word : rule.words) allowed += ' ' + std::string(word);
+    if (value == "none" && rule.definition.name == "compression.type") allowed += " (uncompressed means none)";
     return allowed;
   }
   if (rule.kind == Kind::fraction) {

@@ -212,6 +212,8 @@ class Arguments(harness.Test):
         self.run_program("list-topics", env=env, status=1)
         self.run_program("create-topic", "in-xdg", env=env)
         self.assertTrue(os.path.isdir(os.path.join(self.directory, "xdg/partlog/topics/in-xdg")))
+        env["XDG_DATA_HOME"] = "xdg"  # relative: to be ignored, says the XDG specification
+        self.assertEqual(self.run_program("list-topics", "--tsv", "--no-header", env=env, cwd=self.directory).out, b"at-home\t1\n")
 
     def test_relative_store_and_odd_directory_names(self):
         name = "a b\u00fc'\"$x"

@@ -348,6 +348,7 @@ class Signals(harness.Test):
         result = harness.finish(waiting)
         self.assertEqual(result.status, 143, result.text)
         self.assertEqual(self.stored_count(result), 0)
+        self.assertEqual(len(result.notices), 1, "nothing but the summary")
         result = self.produce(b"2\n", "--lock-timeout", "50ms", status=6)
         self.assertIn(str(holder.pid), result.text)
         self.assertEqual(self.consume().out, b"")

@@ -49,6 +49,9 @@ class PARTLOG_EXPORT Store {
   static Store open(const std::string& directory);
   // Makes a store where the directory is absent or empty, then opens it; opens what is there otherwise. Durable on return.
   static Store open_or_create(const std::string& directory);
+  // Throws what open_or_create() would throw where there is no store and none can be made, as far as that can be known without
+  // writing.
+  static void require_creatable(const std::string& directory);
 
   const std::string& directory() const { return directory_; }
   bool on_network() const { return network_; }
@@ -60,7 +63,11 @@ class PARTLOG_EXPORT Store {
   // Reads no records but the few behind the last index entry. Error(damaged) if the end cannot be told.
   PartitionInfo partition_info(const Topic& topic, int partition) const;
 
-  // Makes the topic whole or not at all; durable on return. Error(already_exists), Error(invalid_argument).
+  // Throws what changing the topics would throw where the store may not be written to, as far as that can be known without
+  // writing.
+  void require_writable() const;
+  // Makes the topic whole or not at all; durable on return. Error(already_exists), Error(invalid_argument); Error(refused) as
+  // require_no_collision() throws it.
   void create_topic(std::string_view name, int partitions, const TopicConfig& config) const;
   // Replaces the configuration; durable on return. Running producers go on with the old one until their next segment.
   void set_topic_config(const Topic& topic, const TopicConfig& config) const;
@@ -74,8 +81,11 @@ class PARTLOG_EXPORT Store {
   bool network_;
 };
 
-// "Did you mean" for a name among others: up to three, nearest first.
+// "Did you mean" for a name among others: up to three, nearest first; large and small letters are not told apart.
 PARTLOG_EXPORT std::vector<std::string> similar_names(std::string_view name, const std::vector<std::string>& among);
+
+// Error(refused) for a name that differs from one of the others in dots and underscores only: Kafka would not have both.
+PARTLOG_EXPORT void require_no_collision(std::string_view name, const std::vector<std::string>& among);
 
 // Kafka's rule for topic names; throws Error(invalid_argument) saying what is wrong.
 PARTLOG_EXPORT void require_valid_topic_name(std::string_view name);
