@@ -121,6 +121,9 @@ void Consume::declare_conflicts(OptionSet& options) {
   options.conflict("--null", "--null-marker");
   options.conflict("--follow", {"--exit", "--merge"});
   options.conflict("--offset", {"--since", "--tail"});
+  options.require("--idle-timeout", {"--follow"});
+  options.require("--not", {"--grep"});
+  options.require("--local", {"--since", "--until", "--offset"});
 }
 
 void Consume::validate(const OptionSet&) {
@@ -146,6 +149,11 @@ void Consume::parse_addresses() {
 }
 
 void Consume::validate_range() {
+  auto is_end = [](const std::string& text) { return text.starts_with("e@"); };
+  auto ends = std::count_if(offsets_.begin(), offsets_.end(), is_end);
+  if (ends > 1) throw UsageError("--offset e@TIME is given twice");
+  if (offsets_.size() - static_cast<std::size_t>(ends) > 1)
+    throw UsageError("--offset gives two starts; of the two, only e@TIME is an end");
   for (const auto& offset : offsets_) parse_start(offset);
   if (since_) range_.start = {StartPoint::Kind::time, parse_time(*since_, "--since", now(), zone_).value};
   if (until_) {
@@ -192,7 +200,6 @@ void Consume::validate_form() {
   if (delimiter_) format_.delimiter = *delimiter_;
   if (null_delimiter_) format_.delimiter = std::string(1, '\0');
   if (null_as_text_) format_.null_marker = "NULL";
-  if (conditions_.invert_patterns && conditions_.patterns.empty()) throw UsageError("--not goes with --grep only");
   filter_.emplace(conditions_);
   record_output_.emplace(output_, format_);
 }

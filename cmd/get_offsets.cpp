@@ -16,6 +16,7 @@ class GetOffsets : public Command {
                  "earliest (-2), latest (-1, the default), max-timestamp (-3), or a time: the first record at or after it");
     options.flag("--local", zone_.local, "a time without zone is local time, not UTC");
     style_.declare(options);
+    options.require("--local", {"--time"});
   }
 
   void validate(const OptionSet&) override {

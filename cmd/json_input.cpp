@@ -1,5 +1,6 @@
 #include "json_input.h"
 
+#include <cmath>
 #include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -77,11 +78,14 @@ class Receiver {
     return scalar("a number", [&] { return take_number(number); });
   }
   bool number_unsigned(std::uint64_t number) {
-    if (number > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) return fail("the number is too large");
-    return number_integer(static_cast<std::int64_t>(number));
+    if (number <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+      return number_integer(static_cast<std::int64_t>(number));
+    }
+    return scalar("a number", [&] { return take_huge_number(); });
   }
-  bool number_float(double, const std::string&) {
-    return scalar("a fraction", [&] { return field_ == Field::ignored; });
+  // With point or exponent, or beyond 64 bits.
+  bool number_float(double number, const std::string& text) {
+    return scalar("a number", [&] { return take_real_number(number, text); });
   }
   bool string(std::string& text) {
     return scalar("a string", [&] { return take_string(text); });
@@ -138,6 +142,8 @@ class Receiver {
   }
 
   bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception& exception) {
+    constexpr int number_overflow = 406;  // nlohmann's number of a literal that no double can hold
+    if (exception.id == number_overflow) return fail("the number is out of range");
     std::string message = exception.what();
     if (std::size_t at = message.find(": "); at != std::string::npos) message.erase(0, at + 2);
     message.resize(std::min(message.find("; last read"), message.size()));
@@ -185,6 +191,7 @@ class Receiver {
   bool take_number(std::int64_t number) {
     if (place_ != Place::record) return false;
     if (field_ == Field::timestamp) {
+      if (number < no_timestamp.value) return fail("the timestamp lies before 1970");
       record_.timestamp = {number};
     } else if (field_ == Field::partition) {
       record_.partition = number;
@@ -192,6 +199,22 @@ class Receiver {
       return field_ == Field::ignored;
     }
     return true;
+  }
+
+  bool takes_number() const { return place_ == Place::record && (field_ == Field::timestamp || field_ == Field::partition); }
+
+  bool take_huge_number() {
+    if (takes_number()) return fail("the number is out of range");
+    return place_ == Place::record && field_ == Field::ignored;
+  }
+
+  // `1e3` and `5.0` are integers, too, as long as a double tells all of them apart.
+  bool take_real_number(double number, const std::string& text) {
+    constexpr double exact = 9007199254740992;  // 2^53
+    if (!takes_number()) return take_huge_number();
+    if (text.find_first_of(".eE") == std::string::npos || std::fabs(number) > exact) return take_huge_number();
+    if (number != std::floor(number)) return fail("field \"" + field_name_ + "\" must be an integer");
+    return take_number(static_cast<std::int64_t>(number));
   }
 
   bool take_string(std::string& text) {

@@ -46,6 +46,43 @@ CLI::Option* add_to(CLI::App& app, const OptionSet::Option& option) {
   return app.add_option(names, CLI::callback_t{})->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
+struct Habit {
+  std::string_view option;
+  std::string_view hint;
+};
+
+// What users of kcat and of Kafka's tools type, and what it is here.
+constexpr Habit habits[] = {
+    {"-t", "the topic is an operand: partlog consume TOPIC"},
+    {"--topic", "the topic is an operand: partlog consume TOPIC"},
+    {"-C", "the command comes first: partlog consume TOPIC"},
+    {"-P", "the command comes first: partlog produce TOPIC"},
+    {"-L", "the command comes first: partlog list-topics, or describe-topic"},
+    {"-Q", "the command comes first: partlog get-offsets TOPIC --time TIME"},
+    {"--list", "the command comes first: partlog list-topics"},
+    {"--describe", "the command comes first: partlog describe-topic TOPIC"},
+    {"--delete", "the command comes first: partlog delete-topic TOPIC"},
+    {"--alter", "the command comes first: partlog alter-topic TOPIC"},
+    {"--create", "the command comes first: partlog create-topic TOPIC"},
+    {"-b", "there is no broker: --dir names the directory of the store"},
+    {"--bootstrap-server", "there is no broker: --dir names the directory of the store"},
+    {"--broker-list", "there is no broker: --dir names the directory of the store"},
+    {"-G", "there are no consumer groups yet"},
+    {"--group", "there are no consumer groups yet"},
+    {"-g", "there are no consumer groups yet"},
+    {"-X", "there is no client to configure; topics are: alter-topic --config"},
+    {"-m", "see --lock-timeout, and --idle-timeout of consume"},
+    {"--timeout-ms", "see --idle-timeout of consume"},
+    {"-s", "there are no deserializers; see --format of consume"},
+    {"-T", "there is no tee; see tee(1)"},
+    {"-E", "an error ends the program always"},
+    {"--from-beginning", "that is the default of consume; --tail and --offset start elsewhere"},
+    {"--max-messages", "see --count"},
+    {"--replication-factor", "nothing is replicated yet"},
+    {"--config", "see create-topic and alter-topic"},
+    {"--property", "see --key-delimiter and --format"},
+};
+
 // What CLI11 said in its own words about an option, in ours. Its message starts with the option's name, of a flag without dashes.
 std::string mismatch(const std::string& message) {
   std::string name = message.substr(0, message.find_first_of(": "));
@@ -114,10 +151,7 @@ void OptionSet::number(std::string_view names, std::string_view value_name, std:
 
 void OptionSet::duration(std::string_view names, std::optional<std::chrono::milliseconds>& target, std::string_view help) {
   std::string name(names.substr(names.find("--")));
-  add(names, "TIME", help, [&target, name](const std::string& value) {
-    target = parse_duration(value);
-    if (!target) throw UsageError(name + " needs a duration such as 500ms, 10s or 1h30m, not '" + value + "'");
-  });
+  add(names, "TIME", help, [&target, name](const std::string& value) { target = parse_duration(value, name); });
 }
 
 void OptionSet::refuse(std::string_view names, std::string_view message) {
@@ -128,6 +162,10 @@ void OptionSet::conflict(std::string_view one, std::string_view other) { conflic
 
 void OptionSet::conflict(std::string_view one, std::initializer_list<std::string_view> others) {
   for (auto other : others) conflict(one, other);
+}
+
+void OptionSet::require(std::string_view name, std::initializer_list<std::string_view> any_of) {
+  requirements_.emplace_back(name, std::vector<std::string>(any_of.begin(), any_of.end()));
 }
 
 bool OptionSet::given(std::string_view name) const {
@@ -198,6 +236,12 @@ void OptionSet::check(std::size_t operand_count) const {
   for (const auto& [one, other] : conflicts_) {
     if (given(one) && given(other)) throw UsageError(one + " cannot be combined with " + other);
   }
+  for (const auto& [name, others] : requirements_) {
+    if (!given(name) || std::any_of(others.begin(), others.end(), [&](const auto& other) { return given(other); })) continue;
+    std::string list;
+    for (const auto& other : others) list += (list.empty() ? "" : &other == &others.back() ? " or " : ", ") + other;
+    throw UsageError(name + " goes with " + list + " only");
+  }
   if (operand_count < least_operands_) throw UsageError("a " + operand_name_ + " is missing");
   if (operand_count <= most_operands_) return;
   std::string extra = "'" + (*operands_)[most_operands_] + "'";
@@ -211,6 +255,9 @@ void OptionSet::unknown(const std::string& argument) const {
   std::vector<std::string> names;
   for (const auto& option : options_) {
     if (!option.help.empty() && !option.name.empty()) names.push_back(option.name);
+  }
+  for (const auto& habit : habits) {
+    if (habit.option == name) throw UsageError("unknown option " + name + " (" + std::string(habit.hint) + ")");
   }
   throw UsageError("unknown option " + name + (name.starts_with("--") ? did_you_mean(name, names) : ""));
 }

@@ -46,6 +46,8 @@ class OptionSet {
   // The two, by long name, may not be given together.
   void conflict(std::string_view one, std::string_view other);
   void conflict(std::string_view one, std::initializer_list<std::string_view> others);
+  // The first, by long name, may be given only with one of the others.
+  void require(std::string_view name, std::initializer_list<std::string_view> any_of);
   bool given(std::string_view name) const;
 
   // Operands: between `least` and `most` of them; `what` names one in messages ("topic").
@@ -65,6 +67,7 @@ class OptionSet {
 
   std::vector<Option> options_;
   std::vector<std::pair<std::string, std::string>> conflicts_;
+  std::vector<std::pair<std::string, std::vector<std::string>>> requirements_;
   std::vector<std::string>* operands_ = nullptr;
   std::string operand_name_;
   std::size_t least_operands_ = 0;

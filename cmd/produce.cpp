@@ -63,7 +63,6 @@ class Produce : public Command {
   bool null_delimiter_ = false;
   bool lines_ = false;
   bool file_as_record_ = false;
-  bool keep_partition_ = false;
   bool create_ = false;
   bool report_ = false;
 };
@@ -79,6 +78,9 @@ void Produce::declare(OptionSet& options) {
   options.conflict("--file-as-record", {"--delimiter", "--null-delimiter", "--crlf", "-l"});
   options.conflict("--delimiter", "--null-delimiter");
   options.conflict("--partition", "--keep-partition");
+  options.require("--lenient", {"--key-delimiter"});
+  options.require("--keep-partition", {"--json-lines"});
+  options.require("--local", {"--timestamp"});
 }
 
 void Produce::declare_input(OptionSet& options) {
@@ -94,7 +96,7 @@ void Produce::declare_input(OptionSet& options) {
   options.flag("-Z,--null", format_.empty_is_null, "an empty value, and an empty key before DELIM, is null");
   options.escaped("--null-marker", "TEXT", format_.null_marker, "a value or key that reads TEXT is null");
   options.flag("-J,--json-lines", format_.json, "read one JSON object a line, as consume -J and kcat -J write them");
-  options.flag("--keep-partition", keep_partition_, "with -J: store each record in the partition that it names");
+  options.flag("--keep-partition", format_.keep_partition, "with -J: store each record in the partition that it names");
   options.text("--timestamp", "TIME", timestamp_, "the timestamp of records that come without one (default: now)");
   options.flag("--local", zone_.local, "a time without zone is local time, not UTC");
   options.number("-c,--count", "N", count_, "stop after N records");
@@ -133,8 +135,6 @@ void Produce::validate_input() {
   if (file_as_record_) format_.delimiter.clear();
   if (format_.key_delimiter && format_.key_delimiter->empty()) throw UsageError("--key-delimiter cannot be empty");
   if (format_.crlf && format_.delimiter != "\n") throw UsageError("--crlf goes with newline as the delimiter only");
-  if (format_.lenient && !format_.key_delimiter) throw UsageError("--lenient goes with --key-delimiter only");
-  if (keep_partition_ && !format_.json) throw UsageError("--keep-partition goes with --json-lines only");
   for (const auto& header : headers_) format_.headers.push_back(parse_header(header));
   if (timestamp_) {
     format_.timestamp = parse_time(*timestamp_, "--timestamp", now(), zone_);
@@ -229,6 +229,7 @@ std::size_t Produce::record_limit(const Topic& topic) const {
 
 int Produce::feed(const Store& store, const Topic& topic, const InputFiles& files) {
   format_.limit = record_limit(topic);
+  bool keep_partition = format_.keep_partition;
   RecordInput input(std::move(format_));
   std::optional<Report> report;
   if (report_) {
@@ -240,7 +241,7 @@ int Produce::feed(const Store& store, const Topic& topic, const InputFiles& file
   };
   const SyncPolicy sync = storing_.sync;
   Producer producer(store, topic, std::move(storing_));
-  InputPump pump(input, producer, sync, keep_partition_, print_report);
+  InputPump pump(input, producer, sync, keep_partition, print_report);
   std::optional<Error> failure;
   try {
     pump.run(files);

@@ -132,14 +132,17 @@ std::optional<std::string> RecordInput::parse(std::string_view piece, Record& re
 std::optional<std::string> RecordInput::parse_json(std::string_view line, Record& record) {
   JsonRecord& json = json_[given_];
   if (auto error = parse_json_record(line, json)) return ", column " + std::to_string(error->column) + ": " + error->message;
+  constexpr std::int64_t most_partitions = std::numeric_limits<std::int32_t>::max();
+  if (format_.keep_partition && json.partition && (*json.partition < 0 || *json.partition > most_partitions)) {
+    return ": partition " + std::to_string(*json.partition) + " is out of range";
+  }
   for (const auto& [name, value] : format_.headers) json.headers.add(name, value ? Bytes(*value) : Bytes());
   record.key = json.key ? Bytes(*json.key) : Bytes();
   record.value = json.value ? Bytes(*json.value) : Bytes();
   record.headers = json.headers.block();
   record.timestamp = json.timestamp == no_timestamp ? format_.timestamp : json.timestamp;
   std::int64_t partition = json.partition.value_or(-1);
-  partitions_[given_] =
-      static_cast<std::int32_t>(std::clamp<std::int64_t>(partition, -1, std::numeric_limits<std::int32_t>::max()));
+  partitions_[given_] = static_cast<std::int32_t>(std::clamp<std::int64_t>(partition, -1, most_partitions));
   give_default_key(record);
   return std::nullopt;
 }

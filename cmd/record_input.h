@@ -27,6 +27,7 @@ struct InputFormat {
   bool empty_is_null = false;  // an empty value, or key before the delimiter
   std::optional<std::string> null_marker;
   bool json = false;
+  bool keep_partition = false;     // of JSON
   std::optional<std::string> key;  // of records that have none
   std::vector<std::pair<std::string, std::optional<std::string>>> headers;
   Timestamp timestamp = no_timestamp;

@@ -15,6 +15,9 @@ constexpr std::int64_t ms_per_day = 24 * ms_per_hour;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
+// A number that milliseconds in 64 bits cannot hold.
+struct OutOfRange {};
+
 // Reads a text from left to right; every function takes what it names off the front, or returns nothing and takes nothing.
 class Cursor {
  public:
@@ -47,7 +50,8 @@ class Cursor {
     while (size < rest_.size() && is_digit(rest_[size]) && (count == 0 || size < count)) ++size;
     if (size == 0 || (count != 0 && size != count)) return std::nullopt;
     auto value = parse_decimal(rest_.substr(0, size));
-    if (value) rest_.remove_prefix(size);
+    if (!value) throw OutOfRange();
+    rest_.remove_prefix(size);
     return value;
   }
 
@@ -67,10 +71,10 @@ class Cursor {
   std::string_view rest_;
 };
 
-// Adds count * unit; false if that leaves int64.
-bool add_to(std::int64_t& sum, std::int64_t count, std::int64_t unit) {
+// Adds count * unit.
+void add_to(std::int64_t& sum, std::int64_t count, std::int64_t unit) {
   std::int64_t product;
-  return !__builtin_mul_overflow(count, unit, &product) && !__builtin_add_overflow(sum, product, &sum);
+  if (__builtin_mul_overflow(count, unit, &product) || __builtin_add_overflow(sum, product, &sum)) throw OutOfRange();
 }
 
 // Days from 1970-01-01 in the proleptic Gregorian calendar, by 400-year eras that start on March 1.
@@ -209,7 +213,9 @@ std::optional<std::int64_t> parse_iso_duration(std::string_view text) {
     } else {
       return std::nullopt;
     }
-    if (unit >= previous || (*ms != 0 && !is_seconds) || !add_to(sum, *count, unit) || !add_to(sum, *ms, 1)) return std::nullopt;
+    if (unit >= previous || (*ms != 0 && !is_seconds)) return std::nullopt;
+    add_to(sum, *count, unit);
+    add_to(sum, *ms, 1);
     previous = unit;
     any = true;
   }
@@ -223,31 +229,19 @@ std::optional<std::int64_t> parse_epoch_seconds(std::string_view text) {
   auto seconds = in.number();
   auto ms = in.fraction_ms();
   std::int64_t value = 0;
-  if (!seconds || !ms || !in.done() || !add_to(value, *seconds, ms_per_second) || !add_to(value, *ms, 1)) return std::nullopt;
+  if (!seconds || !ms || !in.done()) return std::nullopt;
+  add_to(value, *seconds, ms_per_second);
+  add_to(value, *ms, 1);
   return negative ? -value : value;
 }
 
-std::optional<std::int64_t> parse_back_from_now(std::string_view text, Timestamp now) {
-  bool minus = text.starts_with('-');
-  if (minus) text.remove_prefix(1);
-  std::optional<std::int64_t> back = parse_iso_duration(text);
-  if (!back && minus) {
-    if (auto duration = parse_duration(text)) back = duration->count();
-  }
-  return back ? std::optional(now.value - *back) : std::nullopt;
-}
-
-bool is_number(std::string_view text) { return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos; }
-
-}  // namespace
-
-std::optional<std::chrono::milliseconds> parse_duration(std::string_view text) {
+std::optional<std::int64_t> read_duration(std::string_view text) {
   struct Unit {
     std::string_view name;
     std::int64_t ms;
   };
   static constexpr Unit units[] = {{"ms", 1}, {"s", ms_per_second}, {"m", ms_per_minute}, {"h", ms_per_hour}, {"d", ms_per_day}};
-  if (text == "0") return std::chrono::milliseconds(0);
+  if (text == "0") return 0;
   Cursor in(text);
   std::int64_t sum = 0;
   std::int64_t previous = std::numeric_limits<std::int64_t>::max();
@@ -255,14 +249,55 @@ std::optional<std::chrono::milliseconds> parse_duration(std::string_view text) {
     auto count = in.number();
     const Unit* unit = std::begin(units);
     while (unit != std::end(units) && !in.take_word(unit->name)) ++unit;
-    if (!count || unit == std::end(units) || unit->ms >= previous || !add_to(sum, *count, unit->ms)) return std::nullopt;
+    if (!count || unit == std::end(units) || unit->ms >= previous) return std::nullopt;
+    add_to(sum, *count, unit->ms);
     previous = unit->ms;
   }
-  return text.empty() ? std::nullopt : std::optional(std::chrono::milliseconds(sum));
+  return text.empty() ? std::nullopt : std::optional(sum);
+}
+
+std::optional<std::int64_t> parse_back_from_now(std::string_view text, Timestamp now) {
+  bool minus = text.starts_with('-');
+  if (minus) text.remove_prefix(1);
+  std::optional<std::int64_t> back = parse_iso_duration(text);
+  if (!back && minus) back = read_duration(text);
+  return back ? std::optional(now.value - *back) : std::nullopt;
+}
+
+std::optional<std::int64_t> read_time(std::string_view text, Timestamp now, TimeZone zone) {
+  if (text.starts_with('@')) return parse_epoch_seconds(text);
+  if (text.starts_with('-') || text.starts_with('P')) return parse_back_from_now(text, now);
+  return parse_iso(text, zone);
+}
+
+bool is_number(std::string_view text) { return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos; }
+
+}  // namespace
+
+std::optional<std::chrono::milliseconds> parse_duration(std::string_view text) {
+  try {
+    auto ms = read_duration(text);
+    return ms ? std::optional(std::chrono::milliseconds(*ms)) : std::nullopt;
+  } catch (const OutOfRange&) {
+    return std::nullopt;
+  }
+}
+
+std::chrono::milliseconds parse_duration(std::string_view text, std::string_view option) {
+  constexpr std::int64_t longest = 36500 * ms_per_day;  // clocks count nanoseconds in 64 bits
+  std::optional<std::int64_t> ms;
+  try {
+    ms = read_duration(text);
+  } catch (const OutOfRange&) {
+    ms = std::numeric_limits<std::int64_t>::max();
+  }
+  std::string value = "'" + std::string(text) + "'";
+  if (!ms) throw UsageError(std::string(option) + " needs a duration such as 500ms, 10s or 1h30m, not " + value);
+  if (*ms > longest) throw UsageError(std::string(option) + ": " + value + " is out of range: 36500d at most");
+  return std::chrono::milliseconds(*ms);
 }
 
 Timestamp parse_time(std::string_view text, std::string_view option, Timestamp now, TimeZone zone) {
-  std::optional<std::int64_t> ms;
   if (is_number(text)) {
     auto number = parse_decimal(text);
     if (text.size() == 10) return {*number * ms_per_second};
@@ -270,14 +305,12 @@ Timestamp parse_time(std::string_view text, std::string_view option, Timestamp n
     throw UsageError(std::string(option) + ": a bare number is a time only with 10 digits (seconds) or 13 (milliseconds), not '" +
                      std::string(text) + "'; write @" + std::string(text) + " for seconds since 1970");
   }
-  if (text.starts_with('@')) {
-    ms = parse_epoch_seconds(text);
-  } else if (text.starts_with('-') || text.starts_with('P')) {
-    ms = parse_back_from_now(text, now);
-  } else {
-    ms = parse_iso(text, zone);
+  try {
+    if (auto ms = read_time(text, now, zone)) return {*ms};
+  } catch (const OutOfRange&) {
+    throw UsageError(std::string(option) + ": '" + std::string(text) +
+                     "' is out of range: times go 292 million years from 1970 at most");
   }
-  if (ms) return {*ms};
   throw UsageError(std::string(option) + ": '" + std::string(text) +
                    "' is not a time: give 2024-05-01T10:30:00Z, @SECONDS, or a duration back from now such as -1h30m");
 }
@@ -285,6 +318,7 @@ Timestamp parse_time(std::string_view text, std::string_view option, Timestamp n
 Timestamp parse_time_or_ms(std::string_view text, std::string_view option, Timestamp now, TimeZone zone) {
   if (is_number(text)) {
     if (auto number = parse_decimal(text)) return {*number};
+    throw UsageError(std::string(option) + ": '" + std::string(text) + "' is out of range for milliseconds since 1970");
   }
   return parse_time(text, option, now, zone);
 }

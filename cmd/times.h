@@ -12,6 +12,8 @@ namespace partlog::cmd {
 
 // `N` with ms, s, m, h or d, combined from the largest to the smallest (`1h30m`), or a lone 0. nullopt: not a duration.
 std::optional<std::chrono::milliseconds> parse_duration(std::string_view text);
+// The value of an option. UsageError naming it for what is no duration, or longer than 100 years.
+std::chrono::milliseconds parse_duration(std::string_view text, std::string_view option);
 
 struct TimeZone {
   bool local = false;  // what a time without zone means: local time, else UTC

@@ -63,11 +63,36 @@ TEST(JsonRecords, MistakesWithTheirColumn) {
   EXPECT_EQ(again(R"({"value":"x","headers":["a"]})"), "28: a header without value");
   EXPECT_EQ(again(R"({"value":"x","headers":[{"value":"v"}]})"), "37: a header without name");
   EXPECT_EQ(again(R"({"value":"x","headers":[[]]})"), "25: among the headers stands an array");
-  EXPECT_EQ(again(R"({"value":"x","timestamp":18446744073709551615})"), "26: the number is too large");
+  EXPECT_EQ(again(R"({"value":"x","timestamp":18446744073709551615})"), "26: the number is out of range");
   EXPECT_EQ(again("[]"), "1: a line must be one JSON object, not an array");
   EXPECT_EQ(again("\"x\""), "1: a line must be one JSON object, not a string");
   EXPECT_EQ(again(R"({"value":"x"}})").substr(0, 16), "14: broken JSON:");
   EXPECT_EQ(again("{\"value\":\"\xff\"}").substr(0, 16), "11: broken JSON:");
+}
+
+TEST(JsonRecords, NumbersAreIntegersInRange) {
+  auto timestamp_of = [](std::string_view number) {
+    JsonRecord json;
+    auto error = parse_json_record("{\"value\":null,\"ts\":" + std::string(number) + "}", json);
+    return error ? std::to_string(error->column) + ": " + error->message : std::to_string(json.timestamp.value);
+  };
+  EXPECT_EQ(timestamp_of("1e3"), "1000");
+  EXPECT_EQ(timestamp_of("1.5E3"), "1500");
+  EXPECT_EQ(timestamp_of("5.0"), "5");
+  EXPECT_EQ(timestamp_of("9223372036854775807"), "9223372036854775807");
+  for (const char* fraction : {"1.5", "1e-3", "-0.1"}) {
+    EXPECT_EQ(timestamp_of(fraction), "20: field \"ts\" must be an integer") << fraction;
+  }
+  for (const char* huge :
+       {"9223372036854775808", "18446744073709551616", "-9223372036854775809", "1e30", "1e999", "9007199254740993.5e3"}) {
+    EXPECT_EQ(timestamp_of(huge), "20: the number is out of range") << huge;
+  }
+  EXPECT_EQ(timestamp_of("-5"), "20: the timestamp lies before 1970");
+  EXPECT_EQ(timestamp_of("-1"), std::to_string(no_timestamp.value));
+  EXPECT_EQ(timestamp_of("null"), std::to_string(no_timestamp.value));
+  // What is ignored is ignored, and what cannot be a number is not called a fraction.
+  EXPECT_EQ(again(R"({"offset":18446744073709551615,"epoch":1.5,"value":null})").substr(0, 12), R"({"topic":"t")");
+  EXPECT_EQ(again(R"({"value":1.5})"), "10: field \"value\" cannot be a number");
 }
 
 // What RecordOutput prints, read back from a pipe.

@@ -14,6 +14,7 @@ struct Sample {
   OptionSet options;
   bool follow = false;
   bool quiet = false;
+  bool only = false;
   std::optional<std::string> offset, delimiter;
   std::vector<std::string> headers, operands;
   std::optional<std::int64_t> count;
@@ -30,6 +31,8 @@ struct Sample {
     options.refuse("-n", "there is no -n");
     options.operands(operands, "topic", 1, 3);
     options.conflict("--follow", {"--offset", "--timeout"});
+    options.flag("--only", only, "help");
+    options.require("--only", {"--offset", "--follow"});
     options.parse(std::move(arguments));
   }
 };
@@ -95,6 +98,11 @@ TEST(Options, OneMessageForEachMistake) {
   EXPECT_EQ(failure({"t", "-c", "101"}), "--count needs a whole number from 1 to 100, not '101'");
   EXPECT_EQ(failure({"t", "-c", "0x9"}), "--count needs a whole number from 1 to 100, not '0x9'");
   EXPECT_EQ(failure({"t", "--timeout", "5"}), "--timeout needs a duration such as 500ms, 10s or 1h30m, not '5'");
+  EXPECT_EQ(failure({"t", "--timeout", "36501d"}), "--timeout: '36501d' is out of range: 36500d at most");
+  EXPECT_EQ(failure({"t", "--only"}), "--only goes with --offset or --follow only");
+  EXPECT_EQ(failure({"t", "-t", "x"}), "unknown option -t (the topic is an operand: partlog consume TOPIC)");
+  EXPECT_EQ(failure({"t", "--bootstrap-server=x"}),
+            "unknown option --bootstrap-server (there is no broker: --dir names the directory of the store)");
   EXPECT_EQ(failure({"t", "-n"}), "there is no -n");
   EXPECT_EQ(failure({"-q"}), "a topic is missing");
   EXPECT_EQ(failure({"a", "b", "c", "d"}), "3 topics at most are taken, but 'd' follows");

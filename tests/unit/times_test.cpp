@@ -88,6 +88,33 @@ TEST(Times, EverythingElseIsAUsageError) {
   }
 }
 
+std::string complaint(std::string_view text) {
+  try {
+    ms(text);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Times, OutOfRangeIsSaid) {
+  for (const char* text :
+       {"@9223372036854775807", "@99999999999999999999", "-99999999999999d", "P99999999999999W", "-99999999999999999999s"}) {
+    EXPECT_EQ(complaint(text),
+              "--since: '" + std::string(text) + "' is out of range: times go 292 million years from 1970 at most");
+  }
+  EXPECT_THROW(parse_time_or_ms("99999999999999999999", "--offset", reference), UsageError);
+  EXPECT_EQ(parse_duration("36500d", "--linger"), std::chrono::hours(24 * 36500));
+  for (const char* text : {"36501d", "99999999999999999d"}) {
+    try {
+      parse_duration(text, "--linger");
+      ADD_FAILURE() << text;
+    } catch (const UsageError& error) {
+      EXPECT_EQ(error.what(), "--linger: '" + std::string(text) + "' is out of range: 36500d at most");
+    }
+  }
+}
+
 TEST(Times, LocalTimeWhereAskedFor) {
   ::setenv("TZ", "EST5EDT", 1);
   ::tzset();
