@@ -111,6 +111,8 @@ class BatchBuilder {
   void add(const Record& record);
   // Adds it unless size() would come out larger than `limit`; returns whether. Cheaper than size_of() and add().
   bool add_within(const Record& record, std::size_t limit);
+  // Adds records from the front as long as size() does not come out larger than `limit`; returns how many. The cheapest way.
+  std::size_t add_run(std::span<const Record> records, std::size_t limit);
   bool empty() const { return count_ == 0; }
   std::int32_t count() const { return count_; }
   // Bytes of the batch so far, header included, before compression.
@@ -156,6 +158,8 @@ class BatchBuilder {
            zigzagged_size(zigzagged_length(record.key)) + zigzagged_size(zigzagged_length(record.value)) +
            varint_size(record.headers.count) + payload_size(record);
   }
+  static bool is_plain(const Record& record);
+  std::size_t add_plain_run(std::span<const Record> records, std::size_t limit);
   char* write_body(char* to, const Record& record);
   void add_with_any_length(const Record& record);
   void grow(std::size_t room);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <limits>
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -83,16 +84,15 @@ class Producer::Impl {
     const auto latest = settings_.future_ms < std::numeric_limits<std::int64_t>::max() - now_.value
                             ? now_ + settings_.future_ms
                             : Timestamp{std::numeric_limits<std::int64_t>::max()};
-    for (std::size_t i = 0; i < records.size(); ++i) {
-      const auto& record = records[i];
-      if (!is_acceptable(record, latest)) throw_unacceptable(record);
-      auto& partition = add(record, partitions.empty() || partitions[i] < 0 ? any_partition : require_partition(partitions[i]));
-      if (partition.builder.count() == 1) begin(partition);
-      ++taken_.records;
-      if (!input_sizes.empty()) {
-        taken_.bytes += input_sizes[i];
-        partition.bytes += input_sizes[i];
-      }
+    for (std::size_t i = 0; i < records.size();) {
+      const auto rest = records.subspan(i);
+      const int named = partitions.empty() || partitions[i] < 0 ? any_partition : require_partition(partitions[i]);
+      const auto run = rest.first(partitions.empty() ? run_length(rest, latest) : run_length(rest.first(1), latest));
+      auto& partition = open(named != any_partition ? named : partition_for(rest[0]));
+      const auto added = add(partition, run);
+      const auto sizes = input_sizes.empty() ? input_sizes : input_sizes.subspan(i, added);
+      count(partition, added, std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0}));
+      i += added;
     }
     if (waiting_partitions_ > 1) bound_waiting_bytes();
   }
@@ -143,18 +143,34 @@ class Producer::Impl {
     std::int64_t unflushed = 0;  // records appended since the last sync
   };
 
-  // Into the named partition, or where its key, or the lack of one, takes it: a full batch may have made that another.
-  Partition& add(const Record& record, int named) {
-    for (;;) {
-      auto& partition = open(named != any_partition ? named : partition_for(record));
-      partition.builder.set_default_timestamp(now_);
-      if (partition.builder.add_within(record, settings_.target_batch)) return partition;
-      if (partition.builder.empty()) {
-        add_alone(partition, record);
-        return partition;
-      }
+  // How many records from the first on are acceptable and go where that one goes.
+  std::size_t run_length(std::span<const Record> records, Timestamp latest) const {
+    if (!is_acceptable(records[0], latest)) throw_unacceptable(records[0]);
+    const bool anywhere = options_.partition || topic_.partitions == 1;
+    if (!anywhere && !records[0].key.is_null()) return 1;
+    std::size_t n = 1;
+    while (n < records.size() && (anywhere || records[n].key.is_null()) && is_acceptable(records[n], latest)) ++n;
+    return n;
+  }
+
+  // Adds as many as the waiting batch takes. None: it was full and has been stored, and the records go where they would go now.
+  std::size_t add(Partition& partition, std::span<const Record> records) {
+    partition.builder.set_default_timestamp(now_);
+    const bool first = partition.builder.empty();
+    auto added = partition.builder.add_run(records, settings_.target_batch);
+    if (added == 0 && !first) {
       store(partition);
+      return 0;
     }
+    if (added == 0) added = add_alone(partition, records[0]);
+    if (first) begin(partition);
+    return added;
+  }
+
+  void count(Partition& partition, std::size_t records, std::uint64_t bytes) {
+    taken_.records += records;
+    taken_.bytes += bytes;
+    partition.bytes += bytes;
   }
 
   Partition& open(int n) {
@@ -202,8 +218,8 @@ class Producer::Impl {
                                                      : " lies further in the future than message.timestamp.after.max.ms allows"));
   }
 
-  // A record larger than the target batch gets one of its own, if the topic allows it.
-  void add_alone(Partition& partition, const Record& record) {
+  // A record larger than the target batch gets one of its own, if the topic allows it. Returns 1.
+  std::size_t add_alone(Partition& partition, const Record& record) {
     const auto size = partition.builder.size() + partition.builder.size_of(record);
     if (size > settings_.max_batch) {
       format::BatchBuilder alone({settings_.compression, settings_.level});
@@ -217,6 +233,7 @@ class Producer::Impl {
       }
     }
     partition.builder.add(record);
+    return 1;
   }
 
   void begin(Partition& partition) {

@@ -498,4 +498,35 @@ TEST(RecordDecoder, HostileRecordsNeverReadOutsideTheBatch) {
   EXPECT_GT(faults, 1000u);
 }
 
+// The run of plain records has a loop of its own: the bytes must be those of add(), for every size around the steps of a varint,
+// with other records among them, and up to any limit.
+TEST(BatchBuilder, ARunGivesTheSameBytesAsRecordsOneByOne) {
+  std::vector<std::string> values;
+  for (std::size_t size :
+       {0u, 1u, 57u, 58u, 63u, 64u, 65u, 100u, 127u, 128u, 4095u, 8100u, 8160u, 8192u, 70000u, 61u, 62u, 100u, 100u}) {
+    values.emplace_back(size, static_cast<char>('a' + size % 26));
+  }
+  std::vector<Record> records;
+  for (std::size_t i = 0; i < 200; ++i) {
+    Record r;
+    r.value = Bytes(values[i % values.size()]);
+    if (i % 11 == 3) r.key = Bytes("k");
+    if (i % 13 == 5) r.value = Bytes();
+    if (i % 17 == 7) r.timestamp = Timestamp{static_cast<std::int64_t>(5000 - i)};
+    records.push_back(r);
+  }
+  for (std::size_t limit : {0u, 70u, 300u, 9000u, 100000u, 4000000u}) {
+    for (std::size_t from : {0u, 1u, 2u, 7u}) {
+      BatchBuilder one_by_one, run;
+      for (auto* builder : {&one_by_one, &run}) builder->set_default_timestamp(Timestamp{4000});
+      std::size_t expected = 0;
+      while (from + expected < records.size() && one_by_one.add_within(records[from + expected], limit)) ++expected;
+      ASSERT_EQ(run.add_run(std::span(records).subspan(from), limit), expected) << limit;
+      if (expected == 0) continue;
+      const auto a = one_by_one.finish(), b = run.finish();
+      ASSERT_EQ(std::string_view(a.data(), a.size()), std::string_view(b.data(), b.size())) << limit << ' ' << from;
+    }
+  }
+}
+
 }  // namespace partlog::format
