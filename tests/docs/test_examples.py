@@ -6,7 +6,8 @@ usage: test_examples.py [FILE...]      PARTLOG names the program
 An example is a literal block (`.Bd -literal` in a page, ``` console in README.md) with lines that begin with `$ `; a line that
 begins with `> ` goes on with the command, the lines up to the next command are what it prints, on standard output and error as on a
 terminal. `[...]` in them stands for anything in a line, and alone in a line for any number of lines. The blocks of one file run in
-one shell, in an empty directory. Blocks without `$ ` are not run.
+one shell, in an empty directory. Blocks without `$ ` are not run. The blocks of a page must also be what mandoc shows the reader of it,
+where that is installed.
 """
 
 import difflib
@@ -24,6 +25,24 @@ MARK = "=== partlog example %d ==="
 def literal_blocks_of_page(text):
     for block in re.findall(r"^\.Bd -literal.*\n((?:.*\n)*?)\.Ed$", text, re.M):
         yield block.replace("\\e", "\\").replace("\\-", "-").replace("\\&", "")
+
+
+def rendered(path):
+    """The lines of a page as they are shown, without indentation; what white space there is does not count."""
+    shown = subprocess.run(["mandoc", "-T", "utf8", path], check=True, stdout=subprocess.PIPE, text=True).stdout
+    return [" ".join(line.split()) for line in re.sub(".\x08", "", shown).splitlines()]
+
+
+def differently_rendered(path):
+    """Lines of the literal blocks that the rendered page does not have, in their order."""
+    with open(path) as f:
+        text = f.read()
+    shown = iter(rendered(path))
+    for block in literal_blocks_of_page(text):
+        for line in filter(None, (" ".join(line.split()) for line in block.splitlines())):
+            if line not in shown:  # moves on behind it
+                yield line
+                return
 
 
 def literal_blocks_of_readme(text):
@@ -92,6 +111,10 @@ def main(arguments):
             failed += 1
             continue
         count += len(examples)
+        if shutil.which("mandoc") and not path.endswith(".md"):
+            for line in differently_rendered(path):
+                failed += 1
+                print("%s: mandoc shows it otherwise: %s" % (name, line))
         for (command, expected), got in zip(examples, run(examples, program)):
             if not matches(expected, got):
                 failed += 1
