@@ -70,16 +70,32 @@ bool BatchStream::is_end() {
               directory_.path() + ": offset " + number(position_.value) + " is beyond the end offset " + number(end.value));
 }
 
+// Not another topic, made anew under the same name, whose offsets say nothing about the old one's.
+os::FileStatus BatchStream::directory_in_place() {
+  const auto status = os::status_of(directory_.path());
+  if (!directory_id_ && status) directory_id_ = status->id;
+  if (!status || status->id != *directory_id_) {
+    throw Error(ErrorCode::not_found, directory_.path() + ": the topic was deleted while it was being read");
+  }
+  return *status;
+}
+
 // A listing is good until the directory changes; one made shortly after a change may have missed another in the same tick of the
 // clock.
 const std::vector<Offset>& BatchStream::bases() {
-  const auto status = os::status_of(directory_.path());
-  if (!status) throw Error(ErrorCode::not_found, directory_.path() + ": the topic was deleted while it was being read");
-  if (!directory_.on_network() && listed_change_ != 0 && status->modified_ms == listed_change_) return bases_;
-  const bool settled = os::clock().now().value - status->modified_ms > racy_ms;
+  const auto status = directory_in_place();
+  if (!directory_.on_network() && listed_change_ != 0 && status.modified_ms == listed_change_) return bases_;
+  const bool settled = os::clock().now().value - status.modified_ms > racy_ms;
   bases_ = directory_.segment_bases();
-  listed_change_ = settled ? status->modified_ms : 0;
+  listed_change_ = settled ? status.modified_ms : 0;
   return bases_;
+}
+
+// A listing that is made while segments are made may show one and miss another made before it. One that begins after a segment
+// was seen shows all that were made before that one.
+const std::vector<Offset>& BatchStream::bases_listed_anew() {
+  listed_change_ = 0;
+  return bases();
 }
 
 // Once the host has not restarted since the recovery point was written, it will not while this process lives.
@@ -96,11 +112,11 @@ void BatchStream::locate() {
     throw Error(ErrorCode::offset_out_of_range, directory_.path() + ": offset " + number(position_.value) +
                                                     " is below the log start offset " + number(start.value));
   }
-  const auto& all = bases();
-  if (all.empty()) return;
-  auto at = std::upper_bound(all.begin(), all.end(), position_);
-  if (at != all.begin()) --at;
-  open_ = open(*at, *at != all.back(), position_);
+  if (bases().empty() || bases_.front() > position_) bases_listed_anew();
+  if (bases_.empty()) return;
+  auto at = std::upper_bound(bases_.begin(), bases_.end(), position_);
+  if (at != bases_.begin()) --at;
+  open_ = open(*at, *at != bases_.back(), position_);
 }
 
 BatchStream::Segment BatchStream::open_at(Offset base, std::int64_t position, Offset expected, bool mapped) const {
@@ -149,10 +165,18 @@ void BatchStream::reopen_fresh() {
   fresh_ = true;
 }
 
-// The segment in which the log goes on behind the open one.
+// The segment in which the log goes on behind the open one. Looked up by name where it begins with the next offset, as it nearly
+// always does.
 std::optional<Offset> BatchStream::successor() {
   const auto expected = open_->scanner.expected();
-  const auto& all = bases();
+  directory_in_place();
+  if (expected != open_->base && os::status_of(directory_.segment(expected).log())) return expected;
+  if (!successor_among(bases())) return std::nullopt;
+  return successor_among(bases_listed_anew());
+}
+
+std::optional<Offset> BatchStream::successor_among(const std::vector<Offset>& all) const {
+  const auto expected = open_->scanner.expected();
   const auto above = std::upper_bound(all.begin(), all.end(), expected);
   if (above != all.begin()) {
     const auto floor = *(above - 1);

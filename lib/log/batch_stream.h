@@ -61,11 +61,14 @@ class BatchStream {
   void locate();
   Segment open(Offset base, bool has_successor, Offset from) const;
   Segment open_at(Offset base, std::int64_t position, Offset expected, bool mapped) const;
+  os::FileStatus directory_in_place();
   const std::vector<Offset>& bases();
+  const std::vector<Offset>& bases_listed_anew();
   std::optional<format::RecoveryPoint> suspect() const;
   bool go_on_behind_segment();
   void reopen_fresh();
   std::optional<Offset> successor();
+  std::optional<Offset> successor_among(const std::vector<Offset>& all) const;
   bool reread(Scan found);
   bool is_end();
   bool behind_restart(Offset base, std::int64_t position) const;
@@ -80,7 +83,8 @@ class BatchStream {
   std::size_t window_bytes_;
   Offset position_;
   Segment open_;
-  std::optional<Offset> leaving_for_;  // the segment to go on with once the open one has been read once more
+  std::optional<Offset> leaving_for_;       // the segment to go on with once the open one has been read once more
+  std::optional<os::FileId> directory_id_;  // as it was at first
   std::vector<Offset> bases_;
   std::int64_t listed_change_ = 0;  // the directory's modification time when it was listed, 0: list again
   bool fresh_ = false;              // network: opened anew since next() was called

@@ -48,6 +48,9 @@ PartitionLog::Appended PartitionLog::append(std::span<char> batch) {
     refresh_tail();
     if (options_.log_append_time) format::set_log_append_time(batch, os::clock().now());
     const auto header = format::read_batch_header(batch);
+    if (tail_->next.value > std::numeric_limits<std::int64_t>::max() - header.last_offset_delta - 1) {
+      throw Error(ErrorCode::refused, options_.name + ": the batch would reach beyond the last possible offset");
+    }
     const bool rolling = must_roll(header);
     if (rolling) roll(tail_->next, guard);
     const auto first = tail_->next;
@@ -132,7 +135,7 @@ void PartitionLog::open_tail() {
   const auto base = bases.empty() ? start : bases.back();
   if (bases.empty()) os::File::open(directory_.segment(base).log(), os::File::Mode::create);
   tail_ = open_segment(base);
-  go_to_newest_segment();
+  tail_->index.trim();
   if (tail_->next < start) {
     close_tail();
     os::File::open(directory_.segment(start).log(), os::File::Mode::create_new);
@@ -140,13 +143,15 @@ void PartitionLog::open_tail() {
   }
 }
 
-// Others may have rolled since this process looked last, several times.
+// Others may have rolled since this process looked last, several times. The newest segment is found by listing: one that was
+// closed meanwhile is nothing to this writer, whatever became of it.
 void PartitionLog::go_to_newest_segment() {
-  while (tail_->end > 0 && os::File::open_if_exists(directory_.segment(tail_->next).log(), os::File::Mode::read)) {
-    tail_->index.close_segment();  // done by whoever rolled, but its indexes may have had to be written anew
-    tail_ = open_segment(tail_->next);
+  const bool rolled = tail_->end > 0 && os::File::open_if_exists(directory_.segment(tail_->next).log(), os::File::Mode::read);
+  if (rolled || tail_->closed) {
+    open_tail();
+  } else {
+    tail_->index.trim();
   }
-  tail_->index.trim();
 }
 
 PartitionLog::Tail PartitionLog::open_segment(Offset base) {
@@ -190,7 +195,12 @@ bool PartitionLog::read_on(Tail& tail, std::int64_t position, Offset expected, B
   return true;
 }
 
+// Only the newest segment has a tail; in one that others closed what is invalid is damage, and left to readers to report.
 void PartitionLog::cut(Tail& tail, const BatchScanner& scanner, bool prefix_of_one_batch, Behind behind) {
+  if (behind == Behind::writer && directory_.segment_bases().back() > tail.base) {
+    tail.closed = true;
+    return;
+  }
   const auto place = tail.file.path() + " position " + number(tail.end) + " (offset " + number(tail.next.value) + ")";
   if (behind == Behind::writer && end_of_chain_behind(tail.file, tail.end, tail.next)) {
     throw Error(ErrorCode::damaged,

@@ -66,6 +66,7 @@ class PartitionLog {
     Offset next;                               // end offset
     std::optional<Timestamp> first_timestamp;  // largest of the first batch: segment.ms counts from it
     std::int64_t reserved = 0;                 // space is preallocated up to here
+    bool closed = false;                       // something invalid was found, and that there is a later segment
   };
   // What sync() has to cover.
   struct Unsynced {
