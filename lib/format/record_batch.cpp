@@ -162,7 +162,7 @@ std::size_t BatchBuilder::add_run(std::span<const Record> records, std::size_t l
 std::span<char> BatchBuilder::finish(std::size_t max_size) {
   PARTLOG_CHECK(count_ > 0);
   std::span<char> batch(buffer_.data(), used_);
-  auto compression = settings_.compression;
+  auto compression = used_ <= most_unpacked_bytes ? settings_.compression : Compression::none;
   if (compression != Compression::none) {
     compressed_.resize(batch_header_size);
     compress(compression, settings_.level, batch.subspan(batch_header_size), compressed_);

@@ -95,7 +95,16 @@ struct CompressionSettings {
 // Keeping to Kafka's max.message.bytes, which counts the whole batch as stored, is the caller's: add_within() (or size() plus
 // size_of()) where the batch is not compressed, else the size of what finish() returns.
 class BatchBuilder {
+  static constexpr std::size_t max_batch_size = 0x7fffffff;
+  // All that a record takes but key, value and headers: length, attributes, two deltas, two lengths, number of headers.
+  static constexpr std::size_t max_overhead = max_varint32_size + 1 + max_varint64_size + 4 * max_varint32_size;
+
  public:
+  // What size() may come to: 2^31 - 1, as the format has it, less what the estimate of a record's size may be too high.
+  static constexpr std::size_t most_bytes = max_batch_size - max_overhead;
+  // The largest size() of a batch that readers unpack when it is compressed.
+  static constexpr std::size_t most_unpacked_bytes = batch_header_size + default_decompression_limit;
+
   explicit BatchBuilder(CompressionSettings settings = {}) : settings_(settings) {}
 
   // What records with no_timestamp get instead; no_timestamp itself at first.
@@ -106,8 +115,8 @@ class BatchBuilder {
     const std::size_t body = body_size(record);
     return varint_size(static_cast<std::int64_t>(body)) + body;
   }
-  // Adds a copy. The hot path of a producer: no allocation once the buffer has grown. A batch
-  // must not come to 2 GiB (checked), nor hold more than 2^31 - 1 records.
+  // Adds a copy. The hot path of a producer: no allocation once the buffer has grown. size() must not come out larger than
+  // most_bytes (checked, where it would come to 2 GiB), nor the records be more than 2^31 - 1.
   void add(const Record& record);
   // Adds it unless size() would come out larger than `limit`; returns whether. Cheaper than size_of() and add().
   bool add_within(const Record& record, std::size_t limit);
@@ -121,7 +130,7 @@ class BatchBuilder {
 
   // The finished batch with base offset 0, leader epoch 0 and its checksum; valid until the next add or clear. The records stay
   // until clear(). There must be one at least. Where compression makes it larger than
-  // `max_size` it is left out, if that helps.
+  // `max_size` it is left out, if that helps; and always where size() is over most_unpacked_bytes.
   std::span<char> finish(std::size_t max_size = max_batch_size);
   void clear();  // keeps the buffer
   // Clears, and lays the next batch out for being written at this position of a file; a wrong guess only costs time.
@@ -130,9 +139,6 @@ class BatchBuilder {
   void release();
 
  private:
-  static constexpr std::size_t max_batch_size = 0x7fffffff;
-  // All that a record takes but key, value and headers: length, attributes, two deltas, two lengths, number of headers.
-  static constexpr std::size_t max_overhead = max_varint32_size + 1 + max_varint64_size + 4 * max_varint32_size;
   static constexpr std::size_t min_body_overhead = 6;
   // With so many bytes of key, value and headers the length is a varint of one byte (up to 63) or two (64 to 8191) whatever the
   // rest is.

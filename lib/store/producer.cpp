@@ -34,10 +34,11 @@ struct Settings {
 
 Settings settings_of(const Topic& topic, const ProducerOptions& options) {
   Settings s;
-  s.max_batch = static_cast<std::size_t>(topic.config.max_message_bytes());
-  s.target_batch = std::min(s.max_batch, options.batch_bytes != 0 ? options.batch_bytes : default_batch_bytes);
   const auto forced = topic.config.compression();
   s.compression = forced ? *forced : options.compression.value_or(Compression::none);
+  s.max_batch = std::min(static_cast<std::size_t>(topic.config.max_message_bytes()), format::BatchBuilder::most_bytes);
+  s.target_batch = std::min(s.max_batch, options.batch_bytes != 0 ? options.batch_bytes : default_batch_bytes);
+  if (s.compression != Compression::none) s.target_batch = std::min(s.target_batch, format::BatchBuilder::most_unpacked_bytes);
   s.level = !forced || forced == options.compression ? options.compression_level : std::nullopt;
   s.needs_key = topic.config.is_compacted();
   s.future_ms = topic.config.number("message.timestamp.after.max.ms");
@@ -157,13 +158,17 @@ class Producer::Impl {
   std::size_t add(Partition& partition, std::span<const Record> records) {
     partition.builder.set_default_timestamp(now_);
     const bool first = partition.builder.empty();
+    if (first) {  // before anything is added: memory may end in the midst of it
+      partition.before = taken_;
+      partition.bytes = 0;
+    }
     auto added = partition.builder.add_run(records, settings_.target_batch);
     if (added == 0 && !first) {
       store(partition);
       return 0;
     }
     if (added == 0) added = add_alone(partition, records[0]);
-    if (first) begin(partition);
+    if (first) begin_waiting();
     return added;
   }
 
@@ -221,24 +226,36 @@ class Producer::Impl {
   // A record larger than the target batch gets one of its own, if the topic allows it. Returns 1.
   std::size_t add_alone(Partition& partition, const Record& record) {
     const auto size = partition.builder.size() + partition.builder.size_of(record);
-    if (size > settings_.max_batch) {
-      format::BatchBuilder alone({settings_.compression, settings_.level});
-      alone.set_default_timestamp(now_);
-      const bool fits = settings_.compression != Compression::none && size < std::numeric_limits<std::int32_t>::max() &&
-                        (alone.add(record), alone.finish().size() <= settings_.max_batch);
-      if (!fits) {
-        throw Error(ErrorCode::refused, "the record makes a batch of " + std::to_string(size) +
-                                            " bytes, more than max.message.bytes=" + std::to_string(settings_.max_batch) +
-                                            " of topic \"" + topic_.name + "\" allows");
-      }
-    }
+    if (size > settings_.max_batch && !fits_compressed(record, size)) throw_too_large(size);
     partition.builder.add(record);
     return 1;
   }
 
-  void begin(Partition& partition) {
-    partition.before = taken_;
-    partition.bytes = 0;
+  // Whether a record that makes a batch of this size fits once it is compressed, and readers unpack it then.
+  bool fits_compressed(const Record& record, std::size_t size) const {
+    if (settings_.compression == Compression::none || size > format::BatchBuilder::most_unpacked_bytes) return false;
+    format::BatchBuilder alone({settings_.compression, settings_.level});
+    alone.set_default_timestamp(now_);
+    alone.add(record);
+    return alone.finish().size() <= settings_.max_batch;
+  }
+
+  [[noreturn]] void throw_too_large(std::size_t size) const {
+    const auto allowed = static_cast<std::size_t>(topic_.config.max_message_bytes());
+    auto message = "the record makes a batch of " + std::to_string(size) + " bytes, more than ";
+    if (size > allowed) {
+      message += "max.message.bytes=" + std::to_string(allowed) + " of topic \"" + topic_.name + "\" allows";
+      if (settings_.compression != Compression::none && size > format::BatchBuilder::most_unpacked_bytes) {
+        message += "; a compressed batch is at most " + std::to_string(format::BatchBuilder::most_unpacked_bytes) +
+                   " bytes before compression, since readers unpack no more";
+      }
+    } else {
+      message += "the " + std::to_string(format::BatchBuilder::most_bytes) + " that any batch may have";
+    }
+    throw Error(ErrorCode::refused, message);
+  }
+
+  void begin_waiting() {
     if (waiting_partitions_++ == 0)
       oldest_ = std::chrono::steady_clock::time_point(std::chrono::microseconds(os::clock().monotonic_us()));
   }

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/murmur2.h"
+#include "format/record_batch.h"
 #include "os/system.h"
 #include "partlog/error.h"
 #include "support/log_fixture.h"
@@ -169,6 +170,49 @@ TEST_F(ProducerTest, LargeRecordThatCompressesFits) {
   EXPECT_EQ(read_all(store_, topic).values(), (std::vector<std::string>{"before", large, "behind"}));
   const auto log = checked(topic);
   for (const auto& batch : log.segments[0].batches) EXPECT_LE(batch.size, 200);
+}
+
+TEST_F(ProducerTest, RecordThatReadersWouldNotUnpackIsRefused) {
+  const auto topic = make_topic();
+  ProducerOptions options;
+  options.compression = Compression::zstd;
+  TestProducer producer(store_, topic, options);
+  std::string value(format::default_decompression_limit - 14, 'a');  // a record without key adds 15 bytes
+  EXPECT_NE(refusal(*producer.producer, record_of(value)).find("readers unpack no more"), std::string::npos);
+  value.resize(value.size() - 1);
+  const auto record = record_of(value);
+  producer.producer->append({&record, 1});
+  producer.sync();
+  EXPECT_EQ(read_all(store_, topic).records.size(), 1U);
+}
+
+TEST_F(ProducerTest, BatchesStayWhatReadersUnpackHoweverLargeTheyMayBe) {
+  const auto topic = make_topic({{"max.message.bytes", "500000000"}});
+  ProducerOptions options;
+  options.compression = Compression::lz4;
+  options.batch_bytes = 400'000'000;
+  TestProducer producer(store_, topic, options);
+  const std::string value(150'000'000, 'a');
+  const auto record = record_of(value);
+  for (int i = 0; i < 2; ++i) producer.producer->append({&record, 1});
+  producer.sync();
+  EXPECT_EQ(read_all(store_, topic).records.size(), 2U);
+}
+
+// The bytes are never looked at.
+TEST_F(ProducerTest, RecordOfNearly2GiBIsRefused) {
+  const auto topic = make_topic({{"max.message.bytes", "2147483647"}});
+  for (const auto compression : {Compression::none, Compression::zstd}) {
+    ProducerOptions options;
+    options.compression = compression;
+    options.batch_bytes = 2147483647;
+    TestProducer producer(store_, topic, options);
+    const char byte = 'a';
+    for (const std::size_t size : {2147483570UL, 2147483647UL}) {
+      const auto message = refusal(*producer.producer, record_of({&byte, size}));
+      EXPECT_NE(message.find("the record makes a batch of 2147483"), std::string::npos) << message;
+    }
+  }
 }
 
 TEST_F(ProducerTest, LimitOfExactlyTheBatchIsEnough) {
