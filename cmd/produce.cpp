@@ -1,6 +1,9 @@
 // `partlog produce`
 #include <unistd.h>
 
+#include <exception>
+#include <new>
+
 #include "filter.h"
 #include "input_pump.h"
 #include "messages.h"
@@ -220,6 +223,21 @@ void Produce::require_partition_of_new_topic() const {
                    std::to_string(*partition_) + " (see create-topic --partitions)");
 }
 
+// What ended the work, whatever it was: what is stored is told all the same.
+template <class Work>
+std::optional<Error> failure_of(Work work) {
+  try {
+    work();
+    return std::nullopt;
+  } catch (const Error& error) {
+    return error;
+  } catch (const std::bad_alloc&) {
+    return Error(ErrorCode::io, "out of memory");
+  } catch (const std::exception& error) {
+    return Error(ErrorCode::io, error.what());
+  }
+}
+
 // A compressed record may be larger than a batch may be, but not so large that readers would refuse to unpack it.
 std::size_t Produce::record_limit(const Topic& topic) const {
   auto compression = topic.config.compression().value_or(storing_.compression.value_or(Compression::none));
@@ -242,18 +260,12 @@ int Produce::feed(const Store& store, const Topic& topic, const InputFiles& file
   const SyncPolicy sync = storing_.sync;
   Producer producer(store, topic, std::move(storing_));
   InputPump pump(input, producer, sync, keep_partition, print_report);
-  std::optional<Error> failure;
-  try {
-    pump.run(files);
-  } catch (const Error& error) {
-    failure = error;
-  }
-  try {
+  auto failure = failure_of([&] { pump.run(files); });
+  const auto last_failure = failure_of([&] {
     if (!pump.producer_failed()) producer.sync();
     print_report();
-  } catch (const Error& error) {
-    if (!failure) failure = error;
-  }
+  });
+  if (!failure) failure = last_failure;
   // That a signal ended it the status says.
   if (failure && failure->code() != ErrorCode::interrupted) complain(failure->what());
   bool all = !failure && !stop_requested();

@@ -233,6 +233,19 @@ class FullFileSystems(harness.Test):
                 self.produce(b"more\n", topic=topic)
                 self.assertEqual(self.values(topic), stored + [b"more"])
 
+    def test_memory_ends(self):
+        """Out of memory is an error like any other: said once, and what is stored is told."""
+        if harness.IS_SANITIZED:
+            self.skipTest("a sanitizer needs address space of its own")
+        self.create("t", "-c", "max.message.bytes=1000000000")
+        limit = 200 << 20
+        result = self.produce(b"first\n" * 5 + b"x" * (150 << 20) + b"\n", "--batch-size", "10", topic="t", status=1,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+        self.assertEqual(result.text.count("out of memory"), 1)
+        self.assertEqual(self.stored_count(result), 5)
+        self.assertIn("input record 6 is the first", result.text)
+        self.assertEqual(self.values("t"), [b"first"] * 5)
+
     def test_few_descriptors(self):
         """More partitions than a process may open files: one clear message, or it works; never a half batch."""
         self.create("t", "-p", "40")
