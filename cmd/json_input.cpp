@@ -159,11 +159,16 @@ class Receiver {
     return true;
   }
 
-  bool fail(std::string message) {
+  // Where the token in hand begins.
+  std::size_t column() const {
     const char* at = token_end_ == nullptr ? line_.data() : token_end_;
     const char* end = line_.data() + line_.size();
     while (at < end && std::string_view(" \t\r,:").find(*at) != std::string_view::npos) ++at;
-    error_ = JsonError{static_cast<std::size_t>(at - line_.data()) + 1, std::move(message)};
+    return static_cast<std::size_t>(at - line_.data()) + 1;
+  }
+
+  bool fail(std::string message) {
+    error_ = JsonError{column(), std::move(message)};
     return false;
   }
 
@@ -195,6 +200,7 @@ class Receiver {
       record_.timestamp = {number};
     } else if (field_ == Field::partition) {
       record_.partition = number;
+      record_.partition_column = column();
     } else {
       return field_ == Field::ignored;
     }

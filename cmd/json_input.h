@@ -17,6 +17,7 @@ struct JsonRecord {
   HeaderBuilder headers;
   Timestamp timestamp = no_timestamp;
   std::optional<std::int64_t> partition;
+  std::size_t partition_column = 0;  // where it stands, as in JsonError
 
   void clear();
 };

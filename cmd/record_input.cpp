@@ -133,8 +133,10 @@ std::optional<std::string> RecordInput::parse_json(std::string_view line, Record
   JsonRecord& json = json_[given_];
   if (auto error = parse_json_record(line, json)) return ", column " + std::to_string(error->column) + ": " + error->message;
   constexpr std::int64_t most_partitions = std::numeric_limits<std::int32_t>::max();
-  if (format_.keep_partition && json.partition && (*json.partition < 0 || *json.partition > most_partitions)) {
-    return ": partition " + std::to_string(*json.partition) + " is out of range";
+  // -1 is a partition still to be chosen.
+  if (format_.keep_partition && json.partition && (*json.partition < -1 || *json.partition > most_partitions)) {
+    return ", column " + std::to_string(json.partition_column) + ": partition " + std::to_string(*json.partition) +
+           " is out of range";
   }
   for (const auto& [name, value] : format_.headers) json.headers.add(name, value ? Bytes(*value) : Bytes());
   record.key = json.key ? Bytes(*json.key) : Bytes();
