@@ -33,14 +33,31 @@ char* allocate_pages(std::size_t size) {
 void enlarge_pipe(int descriptor) { ::fcntl(descriptor, F_SETPIPE_SZ, pipe_size); }
 
 Output::Output(int descriptor)
-    : descriptor_(descriptor), buffer_(allocate_pages(capacity + slack), std::free), at_(buffer_.get()), limit_(at_ + capacity) {
+    : descriptor_(descriptor),
+      buffer_(allocate_pages(page + capacity + slack), std::free),
+      start_(buffer_.get()),
+      at_(start_),
+      limit_(start_ + page + capacity) {
   enlarge_pipe(descriptor);
 }
 
 void Output::flush() {
-  char* end = at_;
-  at_ = buffer_.get();
-  write_all(at_, static_cast<std::size_t>(end - at_));
+  const char* const from = start_;
+  const auto size = static_cast<std::size_t>(at_ - from);
+  start_ = at_ = buffer_.get() + static_cast<std::size_t>(at_ - buffer_.get()) % page;
+  write_all(from, size);
+}
+
+// Writes whole pages; what is left of the last one goes to the front.
+void Output::spill() {
+  const auto rest = static_cast<std::size_t>(at_ - buffer_.get()) % page;
+  const char* const from = start_;
+  char* const end = at_ - rest;
+  if (end <= from) return flush();
+  start_ = at_ = buffer_.get();
+  write_all(from, static_cast<std::size_t>(end - from));
+  std::memmove(start_, end, rest);
+  at_ = start_ + rest;
 }
 
 void Output::finish() {

@@ -21,7 +21,7 @@ class Output {
 
   // A place for `size` bytes, at most `capacity`, and `slack`; written by advance() to their end.
   char* room(std::size_t size) {
-    if (size > static_cast<std::size_t>(limit_ - at_)) flush();
+    if (size > static_cast<std::size_t>(limit_ - at_)) spill();
     return at_;
   }
   void advance(char* end) { at_ = end; }
@@ -43,10 +43,14 @@ class Output {
 
  private:
   void append_large(std::string_view bytes);
+  void spill();
   void write_all(const char* data, std::size_t size);
 
   int descriptor_;
+  // Of what is written, a byte lies as far behind a page boundary here as it will in the file, if that is empty at first: the
+  // kernel copies faster so.
   std::unique_ptr<char[], void (*)(void*)> buffer_;
+  char* start_;  // of what is not written yet
   char* at_;
   char* limit_;
 };
