@@ -6,6 +6,7 @@
 
 #include "format/file_names.h"
 #include "log/batch_scanner.h"
+#include "partlog/error.h"
 
 namespace partlog::log {
 
@@ -48,6 +49,20 @@ std::int64_t partition_point(std::int64_t count, Predicate holds) {
   return low;
 }
 
+// What `look` gives. An index that cannot be opened or read has no entries.
+template <class Look>
+auto usable(Look look) -> decltype(look()) {
+  try {
+    return look();
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+std::optional<os::File> open_hint(const std::string& path) {
+  return usable([&] { return os::File::open_if_exists(path, os::File::Mode::read); });
+}
+
 }  // namespace
 
 std::string SegmentFiles::log() const { return directory + '/' + format::segment_file_name(base, format::log_suffix); }
@@ -58,41 +73,49 @@ std::string SegmentFiles::time_index() const {
 
 // A running broker preallocates its indexes with zeros. No entry but the first can have relative offset 0 and position 0.
 IndexReader::IndexReader(const SegmentFiles& files)
-    : base_(files.base),
-      index_(os::File::open_if_exists(files.index(), os::File::Mode::read)),
-      time_(os::File::open_if_exists(files.time_index(), os::File::Mode::read)) {
-  if (index_) {
-    entries_ = partition_point(index_->size() / index_step, [&](std::int64_t n) { return entry(n).position.value != 0; });
-  }
-  if (time_) {
-    time_entries_ =
-        partition_point(time_->size() / time_step, [&](std::int64_t n) { return time_entry(n).timestamp.value != 0; });
-  }
+    : base_(files.base), index_(open_hint(files.index())), time_(open_hint(files.time_index())) {
+  entries_ = usable([&]() -> std::optional<std::int64_t> {
+               if (!index_) return 0;
+               return partition_point(index_->size() / index_step, [&](std::int64_t n) { return entry(n).position.value != 0; });
+             }).value_or(0);
+  time_entries_ =
+      usable([&]() -> std::optional<std::int64_t> {
+        if (!time_) return 0;
+        return partition_point(time_->size() / time_step, [&](std::int64_t n) { return time_entry(n).timestamp.value != 0; });
+      }).value_or(0);
 }
 
 OffsetIndexEntry IndexReader::entry(std::int64_t n) const { return read_entry(*index_, n, base_); }
 TimeIndexEntry IndexReader::time_entry(std::int64_t n) const { return read_time_entry(*time_, n, base_); }
 
 std::optional<OffsetIndexEntry> IndexReader::floor(Offset offset) const {
-  const auto n = partition_point(entries_, [&](std::int64_t i) { return entry(i).offset <= offset; });
-  if (n == 0) return std::nullopt;
-  return entry(n - 1);
+  return usable([&]() -> std::optional<OffsetIndexEntry> {
+    const auto n = partition_point(entries_, [&](std::int64_t i) { return entry(i).offset <= offset; });
+    if (n == 0) return std::nullopt;
+    return entry(n - 1);
+  });
 }
 
 std::optional<OffsetIndexEntry> IndexReader::last() const {
-  if (entries_ == 0) return std::nullopt;
-  return entry(entries_ - 1);
+  return usable([&]() -> std::optional<OffsetIndexEntry> {
+    if (entries_ == 0) return std::nullopt;
+    return entry(entries_ - 1);
+  });
 }
 
 std::optional<TimeIndexEntry> IndexReader::time_below(Timestamp time) const {
-  const auto n = partition_point(time_entries_, [&](std::int64_t i) { return time_entry(i).timestamp < time; });
-  if (n == 0) return std::nullopt;
-  return time_entry(n - 1);
+  return usable([&]() -> std::optional<TimeIndexEntry> {
+    const auto n = partition_point(time_entries_, [&](std::int64_t i) { return time_entry(i).timestamp < time; });
+    if (n == 0) return std::nullopt;
+    return time_entry(n - 1);
+  });
 }
 
 std::optional<TimeIndexEntry> IndexReader::last_time() const {
-  if (time_entries_ == 0) return std::nullopt;
-  return time_entry(time_entries_ - 1);
+  return usable([&]() -> std::optional<TimeIndexEntry> {
+    if (time_entries_ == 0) return std::nullopt;
+    return time_entry(time_entries_ - 1);
+  });
 }
 
 IndexWriter::IndexWriter(const SegmentFiles& files, std::int64_t interval_bytes)

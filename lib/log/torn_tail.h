@@ -9,10 +9,16 @@
 
 namespace partlog::log {
 
-// A batch at `position` of a file is no valid one. If a chain of valid batches with rising offsets, none below `expected`, leads
-// from a later byte exactly to the end of the file, somebody's whole batches follow: damage; the end offset behind that chain is
-// returned. nullopt: nothing whole follows, this is what a writer that died left behind. Cost: one pass over what follows in
-// windows, plus a checksum for each place that looks like a header whose lengths lead to the end.
+// A batch at `position` of a file is no valid one. If a whole batch stands at a later byte (checksum right, offset not below
+// `expected`), somebody's records follow: damage; the offset behind the last such batch with rising offsets is returned.
+// nullopt: nothing whole follows, this is what a writer that died left behind.
+//
+// What such a writer leaves is the prefix of one batch, and a record in it may hold whole batches. If a header that may be right
+// stands at `position` and its length leads beyond the end of the file, only batches that lead exactly to the end count.
+//
+// Cost: one pass over what follows, in windows, and a checksum for each place that looks like a header. Bytes made to look like
+// many long batches are called damage (the end offset is then that of the batches found so far) once several times the size of
+// the file has been summed.
 std::optional<Offset> end_of_chain_behind(const os::File& file, std::int64_t position, Offset expected);
 
 }  // namespace partlog::log

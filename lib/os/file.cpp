@@ -27,8 +27,31 @@ int flags_of(File::Mode mode) {
   return O_RDONLY;
 }
 
+[[noreturn]] void fail_as_no_file(const std::string& path) {
+  throw Error(ErrorCode::io, "open " + path + ": not a regular file");
+}
+
+[[noreturn]] void fail_to_open(const std::string& path, int error) {
+  if (error == ENXIO) fail_as_no_file(path);  // a socket, or a device that is not there
+  fail("open " + path, error);
+}
+
+// A pipe is not waited for; File::open then refuses it.
 int open_descriptor(const std::string& path, File::Mode mode) {
-  return uninterrupted([&] { return system().open(path.c_str(), flags_of(mode) | O_CLOEXEC, 0666); });
+  const auto open = [&](int more) {
+    return uninterrupted([&] { return system().open(path.c_str(), flags_of(mode) | O_CLOEXEC | O_NOCTTY | more, 0666); });
+  };
+  const int fd = open(O_NONBLOCK);
+  if (fd >= 0 || errno != EWOULDBLOCK) return fd;
+  // Only of a file is it said that one would have to wait: until a file server has given a lease back.
+  return open(0);
+}
+
+void require_file(const File& file, File::Mode mode) {
+  if (mode == File::Mode::create_new) return;
+  struct stat found;
+  if (system().fstat(file.descriptor(), &found) != 0) fail("open " + file.path(), errno);
+  if (!S_ISREG(found.st_mode) && !S_ISDIR(found.st_mode)) fail_as_no_file(file.path());
 }
 
 std::string at(const char* operation, const std::string& path, std::int64_t position) {
@@ -38,16 +61,22 @@ std::string at(const char* operation, const std::string& path, std::int64_t posi
 }  // namespace
 
 File File::open(const std::string& path, Mode mode) {
-  int fd = open_descriptor(path, mode);
-  if (fd < 0) fail("open " + path, errno);
-  return File(fd, path);
+  const int fd = open_descriptor(path, mode);
+  if (fd < 0) fail_to_open(path, errno);
+  File file(fd, path);
+  require_file(file, mode);
+  return file;
 }
 
 std::optional<File> File::open_if_exists(const std::string& path, Mode mode) {
-  int fd = open_descriptor(path, mode);
-  if (fd >= 0) return File(fd, path);
-  if (is_absent(errno)) return std::nullopt;
-  fail("open " + path, errno);
+  const int fd = open_descriptor(path, mode);
+  if (fd < 0) {
+    if (is_absent(errno)) return std::nullopt;
+    fail_to_open(path, errno);
+  }
+  File file(fd, path);
+  require_file(file, mode);
+  return file;
 }
 
 File::File(File&& other) noexcept : fd_(std::exchange(other.fd_, -1)), path_(std::move(other.path_)) {}

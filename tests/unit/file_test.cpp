@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <vector>
@@ -65,6 +66,38 @@ TEST(File, IsClosedOnExec) {
   TemporaryDirectory directory;
   auto file = File::open(directory.path("x"), File::Mode::create);
   EXPECT_NE(::fcntl(file.descriptor(), F_GETFD) & FD_CLOEXEC, 0);
+}
+
+TEST(File, RefusesWhatIsNoFileAndDoesNotWaitForIt) {
+  TemporaryDirectory directory;
+  const auto pipe = directory.path("pipe"), socket = directory.path("socket");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0666), 0);
+  ASSERT_EQ(::mknod(socket.c_str(), S_IFSOCK | 0666, 0), 0);
+  for (const std::string& path : {pipe, socket, std::string("/dev/null")}) {
+    for (const auto mode : {File::Mode::read, File::Mode::write, File::Mode::create}) {
+      for (const auto& error : {error_of([&] { File::open(path, mode); }), error_of([&] { File::open_if_exists(path, mode); })}) {
+        EXPECT_EQ(error.code(), ErrorCode::io);
+        EXPECT_EQ(error.what(), "open " + path + ": not a regular file");
+      }
+    }
+    EXPECT_EQ(error_of([&] { read_file(path); }).what(), "open " + path + ": not a regular file");
+  }
+  EXPECT_TRUE(File::open(directory.path("."), File::Mode::read).status().is_directory);
+}
+
+TEST(File, IsWaitedForWhileSomebodyHasALeaseOnIt) {
+  class Leased : public System {
+   public:
+    int open(const char* path, int flags, mode_t mode) override {
+      if ((flags & O_NONBLOCK) == 0) return System::open(path, flags, mode);
+      errno = EWOULDBLOCK;
+      return -1;
+    }
+  } leased;
+  TemporaryDirectory directory;
+  File::open(directory.path("x"), File::Mode::create).write_at(std::string_view("abc"), 0);
+  ScopedSystem scoped(leased);
+  EXPECT_EQ(read_file(directory.path("x")), "abc");
 }
 
 TEST(File, MovesItsDescriptor) {

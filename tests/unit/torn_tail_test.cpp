@@ -1,9 +1,15 @@
 // What a writer that died leaves at the end of a segment, and damage that is none of that.
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <utility>
 
 #include "format/checkpoint.h"
+#include "format/record_batch.h"
+#include "log/torn_tail.h"
+#include "os/file.h"
 #include "partlog/error.h"
 #include "support/log_fixture.h"
 
@@ -374,6 +380,150 @@ TEST_F(DamageTest, InTheFirstBatchOfTheActiveSegment) {
 TEST_F(DamageTest, InAClosedSegment) {
   make_log(3);
   flip_bits_of(whole_.segments[0], whole_.segments[0].batches[1], false);
+}
+
+TEST_F(DamageTest, InABatchWithATornTailAtTheEnd) {
+  make_log(4);
+  const auto& batch = last().batches[1];
+  auto contents = files_[last_name()];
+  const auto inside = static_cast<std::size_t>(batch.position + batch.size - 1);
+  contents[inside] = static_cast<char>(contents[inside] ^ 1);
+  contents.resize(contents.size() - 5);
+  overwrite(directory() + "/" + last_name(), contents);
+  const auto before = snapshot(directory());
+  EXPECT_EQ(read_all(store_, topic_).error, ErrorCode::damaged);
+  EXPECT_EQ(PartitionReader(store_, topic_, 0).end().value, whole_.end() - 1);
+  EXPECT_THROW(TestProducer(store_, topic_).append("refused"), Error);
+  EXPECT_EQ(snapshot(directory()), before);
+}
+
+TEST_F(TornIndexTest, ThatCannotBeOpenedOrReadCostTimeOnly) {
+  make_log(16, {{"segment.bytes", "1300"}, {"index.interval.bytes", "200"}});
+  for (const std::string kind : {"directory", "loop", "pipe", "no permission", "socket"}) {
+    for (const auto base : {std::int64_t{0}, last().base}) {
+      for (const std::string suffix : {".index", ".timeindex"}) {
+        SCOPED_TRACE(kind + " " + std::to_string(base) + suffix);
+        const auto path = segment_path(topic_, base, suffix);
+        fs::remove(path);
+        if (kind == "directory") fs::create_directory(path);
+        if (kind == "loop") fs::create_symlink(path, path);
+        if (kind == "pipe") ::mkfifo(path.c_str(), 0666);
+        if (kind == "socket") ::mknod(path.c_str(), S_IFSOCK | 0666, 0);
+        if (kind == "no permission") {
+          overwrite(path, "x");
+          fs::permissions(path, fs::perms::none);
+        }
+        PartitionReader reader(store_, topic_, 0);
+        EXPECT_EQ(read_on(reader).values(), values_of(whole_));
+        for (std::int64_t offset = 0; offset < whole_.end(); ++offset) {
+          reader.seek({offset});
+          const auto records = reader.read();
+          ASSERT_FALSE(records.empty());
+          ASSERT_EQ(records.front().offset.value, offset);
+          ASSERT_EQ(reader.offset_at({start_time + offset}), Offset{offset});
+        }
+        ASSERT_EQ(reader.max_timestamp()->offset.value, whole_.end() - 1);
+        fs::remove(path);
+        overwrite(path, files_[fs::path(path).filename()]);
+      }
+    }
+  }
+}
+
+// What the search for whole batches makes of a file, without a log around it.
+class WholeBatchesBehindTest : public ::testing::Test {
+ protected:
+  static std::string batch(std::int64_t offset, const std::string& value) {
+    format::BatchBuilder builder;
+    Record record;
+    record.value = Bytes(value);
+    record.timestamp = {1'700'000'000'000};
+    builder.add(record);
+    const auto bytes = builder.finish();
+    format::set_offset_and_epoch(bytes, {offset}, 0);
+    return {bytes.data(), bytes.size()};
+  }
+  static std::string batches(std::int64_t from, std::int64_t to, std::size_t value_size = 10) {
+    std::string all;
+    for (auto offset = from; offset < to; ++offset) all += batch(offset, std::string(value_size, 'v'));
+    return all;
+  }
+  static void flip(std::string& bytes, std::size_t at, int bit = 0) { bytes[at] = static_cast<char>(bytes[at] ^ (1 << bit)); }
+
+  std::optional<Offset> end_behind(const std::string& contents, std::int64_t position = 0, std::int64_t expected = 0) const {
+    overwrite(directory_.path("x"), contents);
+    return log::end_of_chain_behind(os::File::open(directory_.path("x"), os::File::Mode::read), position, {expected});
+  }
+
+  TemporaryDirectory directory_;
+};
+
+TEST_F(WholeBatchesBehindTest, AreFoundBetweenAFlippedBitAndATornTail) {
+  const auto size = batch(0, std::string(10, 'v')).size();
+  const auto good = batches(0, 10);
+  for (const auto torn : {std::size_t{1}, std::size_t{20}, size - 1, size}) {
+    for (std::size_t at = 0; at < size; ++at) {
+      if (at < 8 || (at >= 12 && at < 16)) continue;  // the offset and the leader epoch: no wrong checksum
+      const auto bit = static_cast<int>((at + torn) % 8);
+      auto contents = good.substr(0, 9 * size + torn);
+      flip(contents, at, bit);
+      ASSERT_EQ(end_behind(contents), Offset{torn == size ? 10 : 9}) << "byte " << at << " bit " << bit << " torn " << torn;
+    }
+  }
+  auto contents = good + std::string(5000, '\2') + batch(12, "behind garbage") + std::string(300, 'x');
+  flip(contents, size - 1);
+  EXPECT_EQ(end_behind(contents), Offset{13});
+}
+
+TEST_F(WholeBatchesBehindTest, AreNotBelievedIfTheirOffsetsDoNotRise) {
+  EXPECT_EQ(end_behind(std::string(70, 'x') + batches(0, 10), 0, 10), std::nullopt);
+  EXPECT_EQ(end_behind(std::string(70, 'x') + batches(0, 11), 0, 10), Offset{11});
+  EXPECT_EQ(end_behind(std::string(70, 'x') + batch(std::int64_t{1} << 40, "x")), std::nullopt);
+  EXPECT_EQ(end_behind(std::string(70, 'x') + batch(1 << 30, "its offset is wrong") + batches(1, 3)), Offset{3});
+}
+
+TEST_F(WholeBatchesBehindTest, AreNotThoseInAValueOfTheTornBatch) {
+  const auto outer = batch(3, batches(0, 50) + std::string(10, 'x'));
+  for (std::size_t length = outer.size() - 10 - 1; length > 61; length -= 7) {
+    // Where the file ends exactly behind a batch of the value nothing tells it from a flipped bit.
+    const auto inner = length - (outer.size() - 11 - batches(0, 50).size());
+    if (inner % batch(0, std::string(10, 'v')).size() == 0) continue;
+    ASSERT_EQ(end_behind(outer.substr(0, length), 0, 3), std::nullopt) << length;
+  }
+  EXPECT_EQ(end_behind(outer.substr(0, outer.size() - 1) + "?", 0, 3), Offset{50}) << "whole, but its checksum is wrong";
+}
+
+TEST_F(WholeBatchesBehindTest, AreFoundBehindAHeaderWhoseLengthLeadsBeyondTheEnd) {
+  auto contents = batches(0, 10);
+  contents[8] = 0x7f;
+  contents[11] = 0x11;
+  EXPECT_EQ(end_behind(contents), Offset{10});
+}
+
+TEST_F(WholeBatchesBehindTest, AreSearchedForInTimeThatGrowsWithTheFile) {
+  constexpr std::int64_t count = 40000;
+  const auto first = batch(0, std::string(10, 'v')).size();
+  auto contents = batches(0, count);
+  flip(contents, first - 1);
+  flip(contents, contents.size() - 1);
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(end_behind(contents), Offset{count - 1});
+  contents[8] = 0x7f;  // taken for a prefix: only what leads to the end counts
+  contents[11] = 0x11;
+  EXPECT_EQ(end_behind(contents), std::nullopt);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));  // once minutes
+}
+
+TEST_F(WholeBatchesBehindTest, AreAssumedWhereTooManyHeadersPromiseMuch) {
+  const auto header = batch(0, std::string(10, 'v')).substr(0, 61);
+  std::string contents(70, 'x');
+  for (int i = 0; i < 40000; ++i) {
+    contents += header;
+    contents.replace(contents.size() - 61 + 8, 4, std::string("\0\x10\0\0", 4));  // a MiB
+  }
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(end_behind(contents), Offset{0});
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
 }
 
 }  // namespace
