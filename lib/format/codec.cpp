@@ -225,29 +225,42 @@ void compress_lz4(std::optional<int> level, std::span<const char> data, std::vec
   });
 }
 
-LZ4F_dctx& lz4_context() {
-  thread_local ContextHolder<LZ4F_dctx, LZ4F_freeDecompressionContext> context;
-  if (context == nullptr) {
+// A context that has ended a frame can begin another; one that was left in the midst of one, by a fault, is not used again.
+class Lz4Context {
+ public:
+  Lz4Context() : context_(std::move(kept())) {
     LZ4F_dctx* fresh = nullptr;
+    if (context_ != nullptr) return;
     if (LZ4F_isError(LZ4F_createDecompressionContext(&fresh, LZ4F_VERSION))) throw std::bad_alloc();
-    context.reset(fresh);
+    context_.reset(fresh);
   }
-  LZ4F_resetDecompressionContext(context.get());
-  return *context;
-}
+  LZ4F_dctx* get() const { return context_.get(); }
+  void keep() { kept() = std::move(context_); }
+
+ private:
+  using Holder = ContextHolder<LZ4F_dctx, LZ4F_freeDecompressionContext>;
+  static Holder& kept() {
+    thread_local Holder context;
+    return context;
+  }
+  Holder context_;
+};
 
 const char* decompress_lz4(std::span<const char> data, BoundedOutput& out) {
-  LZ4F_dctx& context = lz4_context();
+  Lz4Context context;
   for (;;) {
     out.grow_if_full();
     std::size_t written = out.room();
     std::size_t read = data.size();
-    const std::size_t status = LZ4F_decompress(&context, out.at(), &written, data.data(), &read, nullptr);
+    const std::size_t status = LZ4F_decompress(context.get(), out.at(), &written, data.data(), &read, nullptr);
     if (LZ4F_isError(status)) return "LZ4 data is corrupt";
     out.advance(written);
     data = data.subspan(read);
     if (out.over()) return over_limit;
-    if (status == 0) return data.empty() ? nullptr : "there are bytes behind the LZ4 frame";
+    if (status == 0) {
+      context.keep();
+      return data.empty() ? nullptr : "there are bytes behind the LZ4 frame";
+    }
     if (data.empty() && out.room() != 0) return "LZ4 data is cut off";
   }
 }

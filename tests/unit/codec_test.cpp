@@ -183,6 +183,8 @@ TEST(Codec, HostileDataGivesAFaultOrSomeData) {
       const std::string result = decompressed(codec, test::damaged(random, whole), 1 << 20);
       faults += result.starts_with("fault: ");
       decompressed(codec, test::random_bytes(random, 1 + test::below(random, 100)), 1 << 20);
+      // Whatever state the fault was found in, the thread's context is good again.
+      ASSERT_EQ(decompressed(codec, hello(codec)), "hello") << codec_name(codec) << " after " << result;
     }
     EXPECT_GT(faults, 300u) << codec_name(codec);
   }
