@@ -29,15 +29,14 @@ class AlterTopic : public Command {
   int run(const Globals& globals) override {
     Store store = open_store(globals);
     Topic topic = store.topic(names_[0]);
-    TopicConfig changed = apply(topic.config);
-    std::string report = differences(topic, changed);
     if (dry_run_) {
+      std::string report = differences(topic, apply(topic.config));
       store.require_writable();
       Output output;
       output.append(report);
       output.finish();
     } else {
-      store.set_topic_config(topic, changed);
+      store.alter_topic_config(topic, [this](TopicConfig& config) { config = apply(config); }, globals.lock_timeout);
     }
     return status_done;
   }

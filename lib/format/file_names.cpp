@@ -61,6 +61,7 @@ std::string trash_path(const std::string& store) { return join(store, "trash"); 
 std::string topics_path(const std::string& store) { return join(store, "topics"); }
 std::string topic_path(const std::string& store, std::string_view topic) { return join(topics_path(store), topic); }
 std::string topic_properties_path(const std::string& topic_directory) { return join(topic_directory, "topic.properties"); }
+std::string topic_lock_path(const std::string& topic_directory) { return join(topic_directory, "topic.lock"); }
 std::string partition_path(const std::string& topic_directory, int partition) {
   return join(topic_directory, std::to_string(partition));
 }

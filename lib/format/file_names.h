@@ -30,6 +30,8 @@ std::string trash_path(const std::string& store);
 std::string topics_path(const std::string& store);
 std::string topic_path(const std::string& store, std::string_view topic);
 std::string topic_properties_path(const std::string& topic_directory);
+// Locked while the properties are changed, and while the topic is being made or taken away.
+std::string topic_lock_path(const std::string& topic_directory);
 std::string partition_path(const std::string& topic_directory, int partition);
 std::string leader_epoch_checkpoint_path(const std::string& partition_directory);
 std::string partition_metadata_path(const std::string& partition_directory);

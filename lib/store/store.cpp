@@ -7,7 +7,9 @@
 #include "format/file_names.h"
 #include "format/properties.h"
 #include "log/partition_directory.h"
+#include "os/clock.h"
 #include "os/directory.h"
+#include "os/file_lock.h"
 #include "os/filesystem.h"
 #include "partlog/error.h"
 #include "partlog/reader.h"
@@ -27,6 +29,52 @@ void require_trusted_locks(const os::Filesystem& filesystem, const std::string& 
 
 // For a directory in staging or trash. A topic's name may be as long as a file name: it is cut, the rest tells them apart.
 std::string unique_name(std::string_view topic) { return std::string(topic.substr(0, 200)) + '.' + format::random_uuid(); }
+
+// A directory in staging, and the lock that says that its maker is alive.
+struct Staged {
+  std::string path;
+  os::FileLock::Guard lock;
+};
+
+Staged make_staged(const std::string& staging, std::string_view topic) {
+  for (;;) {
+    Staged staged{staging + '/' + unique_name(topic), {}};
+    os::make_directory(staged.path);
+    staged.lock = os::FileLock::open(format::topic_lock_path(staged.path)).lock();
+    if (os::status_of(format::topic_lock_path(staged.path))) return staged;
+    // Somebody who sweeps had the lock first, and took it for a dead maker's.
+  }
+}
+
+// Removes what a dead process left in staging, nothing of a living one.
+void sweep_staged(const std::string& path) {
+  constexpr std::int64_t hour_ms = 3'600'000;
+  std::optional<os::FileLock::Guard> lock;
+  if (os::status_of(format::topic_lock_path(path))) {
+    lock = os::FileLock::open(format::topic_lock_path(path), false).try_lock();
+    if (!lock) return;
+  } else {
+    const auto status = os::status_of(path);
+    if (!status || os::clock().now().value - status->modified_ms < hour_ms) return;
+  }
+  os::remove_tree(path);
+}
+
+// Whatever cannot be removed now is left to those who come later.
+void sweep_each(const std::string& directory, void (*remove)(const std::string&)) {
+  std::vector<std::string> names;
+  try {
+    names = os::list_directory(directory);
+  } catch (const Error&) {
+    return;
+  }
+  for (const auto& name : names) {
+    try {
+      remove(directory + '/' + name);
+    } catch (const Error&) {
+    }
+  }
+}
 
 format::Properties topic_properties(const std::string& id, int partitions, const TopicConfig& config) {
   format::Properties properties(config.values().begin(), config.values().end());
@@ -188,9 +236,9 @@ void Store::create_topic(std::string_view name, int partitions, const TopicConfi
   const auto already = [&] { return Error(ErrorCode::already_exists, "topic \"" + std::string(name) + "\" exists already"); };
   if (find_topic(name)) throw already();
   if (name.find_first_of("._") != std::string_view::npos) require_no_collision(name, topic_names());
-  const auto staged = format::staging_path(directory_) + '/' + unique_name(name);
+  sweep();
   os::make_directories(format::staging_path(directory_));
-  os::make_directory(staged);
+  const auto [staged, lock] = make_staged(format::staging_path(directory_), name);
   try {
     const auto id = format::random_uuid();
     for (int p = 0; p < partitions; ++p) {
@@ -211,17 +259,47 @@ void Store::create_topic(std::string_view name, int partitions, const TopicConfi
   os::sync_directory(format::topics_path(directory_));
 }
 
-void Store::set_topic_config(const Topic& topic, const TopicConfig& config) const {
-  const auto text = format::format_properties(topic_properties(topic.id, topic.partitions, config));
-  os::replace_file(format::topic_properties_path(topic.directory), text, true);
+void Store::alter_topic_config(const Topic& topic, const std::function<void(TopicConfig&)>& change,
+                               std::optional<std::chrono::milliseconds> lock_timeout) const {
+  require_same(topic);
+  os::LockWait wait;
+  wait.timeout = lock_timeout;
+  wait.poll = network_;
+  const auto lock = os::FileLock::open(format::topic_lock_path(topic.directory)).lock(wait);
+  require_same(topic);
+  auto config = this->topic(topic.name).config;
+  change(config);
+  os::replace_file(format::topic_properties_path(topic.directory),
+                   format::format_properties(topic_properties(topic.id, topic.partitions, config)), true);
 }
 
 void Store::delete_topic(const Topic& topic) const {
+  sweep();
   os::make_directories(format::trash_path(directory_));
   const auto trashed = format::trash_path(directory_) + '/' + unique_name(topic.name);
-  os::rename_path(topic.directory, trashed);
+  {
+    os::FileLock::Guard lock;  // nobody writes properties to this path while another topic may come to stand there
+    const auto lock_path = format::topic_lock_path(topic.directory);
+    os::LockWait wait;
+    wait.poll = network_;
+    if (os::status_of(lock_path)) lock = os::FileLock::open(lock_path, false).lock(wait);
+    require_same(topic);
+    os::rename_path(topic.directory, trashed);
+  }
   os::sync_directory(format::topics_path(directory_));
   os::remove_tree(trashed);
+}
+
+void Store::require_same(const Topic& topic) const {
+  const auto now = find_topic(topic.name);
+  if (now && now->id == topic.id) return;
+  throw Error(ErrorCode::not_found, "topic \"" + topic.name + "\" was deleted" + (now ? " and made anew" : "") + " meanwhile");
+}
+
+// What processes that were killed left behind.
+void Store::sweep() const {
+  sweep_each(format::trash_path(directory_), os::remove_tree);
+  sweep_each(format::staging_path(directory_), sweep_staged);
 }
 
 }  // namespace partlog

@@ -69,13 +69,19 @@ class PARTLOG_EXPORT Store {
   // Makes the topic whole or not at all; durable on return. Error(already_exists), Error(invalid_argument); Error(refused) as
   // require_no_collision() throws it.
   void create_topic(std::string_view name, int partitions, const TopicConfig& config) const;
-  // Replaces the configuration; durable on return. Running producers go on with the old one until their next segment.
-  void set_topic_config(const Topic& topic, const TopicConfig& config) const;
+  // Calls `change` with the configuration as it is now, others kept from changing it meanwhile, and stores what that leaves;
+  // durable on return. Running producers go on with the old one until their next segment. Error(not_found) if the topic was
+  // deleted, or made anew, since it was looked up; Error(busy) after the time-out.
+  void alter_topic_config(const Topic& topic, const std::function<void(TopicConfig&)>& change,
+                          std::optional<std::chrono::milliseconds> lock_timeout = {}) const;
   // The topic is gone from view on return; its files are then removed. Producers that have it open fail at their next append.
   // Groups keep their offset files, which no longer count (another topic id).
   void delete_topic(const Topic& topic) const;
 
  private:
+  PARTLOG_LOCAL void require_same(const Topic& topic) const;
+  PARTLOG_LOCAL void sweep() const;
+
   Store(std::string directory, bool network) : directory_(std::move(directory)), network_(network) {}
   std::string directory_;
   bool network_;
