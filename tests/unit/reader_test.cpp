@@ -367,5 +367,22 @@ TEST_F(ReaderTest, DeletedTopicIsAnError) {
   EXPECT_EQ(read_on(reader).error, ErrorCode::not_found);
 }
 
+// Its offsets say nothing about those of the topic that was read.
+TEST_F(ReaderTest, TopicMadeAnewIsNotReadOn) {
+  topic_ = make_topic({{"segment.bytes", "300"}});
+  append(10);
+  auto reader = this->reader();
+  ASSERT_EQ(read_on(reader).records.size(), 10u);
+  store_.delete_topic(topic_);
+  topic_ = make_topic({{"segment.bytes", "300"}});
+  append(30);
+  for (int again = 0; again < 2; ++again) {
+    const auto seen = read_on(reader);
+    EXPECT_EQ(seen.error, ErrorCode::not_found) << seen.message;
+    EXPECT_EQ(offsets_of(seen), std::vector<std::int64_t>{});
+  }
+  EXPECT_EQ(read_all(store_, topic_).records.size(), 30u);
+}
+
 }  // namespace
 }  // namespace partlog::test

@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <thread>
 
@@ -174,6 +175,55 @@ TEST_F(WritersTest, KilledWritersLeaveNothingThatStopsTheOthers) {
     ASSERT_EQ(all.values().back(), "survivor");
     seen = all.records.size();
     checked(topic);
+  }
+}
+
+// What became of a segment that others closed since this writer looked last is nothing to it: it neither cuts nor goes on there.
+TEST_F(WritersTest, DamageInASegmentThatOthersClosedIsLeftToReaders) {
+  for (const std::size_t damaged : {0u, 2u}) {  // the tail as the writer knows it, and one that it has never seen
+    SCOPED_TRACE(damaged);
+    const auto topic = make_topic({{"segment.bytes", "300"}}, 1, "t" + std::to_string(damaged));
+    TestProducer early(store_, topic);
+    early.append("early 0");
+    std::int64_t next = 1;
+    {
+      TestProducer other(store_, topic);
+      while (checked(topic).segments.size() < 5) other.append("other " + std::to_string(next++));
+    }
+    const auto log = checked(topic);
+    ASSERT_EQ(log.segments.back().batches.size(), 1u);  // so there is room for one more
+    const auto& segment = log.segments[damaged];
+    ASSERT_GT(segment.batches.size(), 1u);
+    auto bytes = contents_of(segment.path);
+    bytes[bytes.size() - 3] ^= 1;
+    overwrite(segment.path, bytes);
+    leave_broken();
+
+    const auto before = snapshot(partition_directory(topic));
+    early.append("early 1");
+    EXPECT_EQ(early.notices, std::vector<std::string>{});
+    const auto grown = contents_of(log.segments.back().path);  // by now with the new batch
+    const auto newest = std::filesystem::path(log.segments.back().path).filename().string();
+    EXPECT_EQ(grown.substr(0, before.at(newest).size()), before.at(newest));
+    EXPECT_GT(grown.size(), before.at(newest).size());
+    for (const auto& [name, contents] : snapshot(partition_directory(topic))) {
+      ASSERT_TRUE(before.contains(name)) << name;
+      if (name.ends_with(".log") && name != newest) {
+        EXPECT_EQ(contents, before.at(name)) << name;
+      }
+    }
+    EXPECT_EQ(PartitionReader(store_, topic, 0).end().value, next + 1);
+
+    const auto seen = read_all(store_, topic);
+    EXPECT_EQ(seen.error, ErrorCode::damaged) << seen.message;
+    EXPECT_EQ(static_cast<std::int64_t>(seen.records.size()), segment.batches.back().base_offset);
+    PartitionReader reader(store_, topic, 0);
+    reader.seek({log.segments[damaged + 1].base});
+    const auto rest = read_on(reader);
+    EXPECT_FALSE(rest.error) << rest.message;
+    ASSERT_FALSE(rest.records.empty());
+    EXPECT_EQ(rest.records.back().offset, next);
+    EXPECT_EQ(rest.values().back(), "early 1");
   }
 }
 
