@@ -2,6 +2,7 @@
 
 import os
 import datetime
+import subprocess
 import threading
 import time
 
@@ -70,6 +71,40 @@ class RunningProducer(harness.Test):
         self.assertTrue(all(line.startswith(b"new") for line in got), got)
         consumer.terminate()
         self.assertEqual(harness.finish(consumer).status, 143)
+
+    def test_follower_whose_listings_are_slow(self):
+        """A directory that is listed while segments are made may show a later one and miss an earlier; strace delays the
+        listings, so that several are made meanwhile. (The pauses between bursts let the follower reach the end each time.)"""
+        self.need("strace")
+        self.need_plain_build()
+        if subprocess.run(["strace", "-f", "-o", os.devnull, "-e", "trace=getdents64", "-e", "inject=getdents64:delay_exit=6000",
+                           "true"], stderr=subprocess.DEVNULL).returncode:
+            self.left_out("strace may not delay system calls here")
+        self.create("t", segment_bytes=300)
+        self.produce(b"".join(b"old %d\n" % n for n in range(2000)), "--batch-size", "1", "--sync", "none")
+        self.assertGreater(len(harness.segments.segment_names(self.partition("t"))), 450)
+        path = os.path.join(self.directory, "followed")
+        bursts, size = 40, 16
+        line = lambda n: b"%08d " % n + b"." * 61 + b"\n"
+        due = [b"old 1999"] + [line(n)[:-1] for n in range(bursts * size)]
+        with open(path, "wb") as out:
+            follower = self.start("-f", "-o", os.devnull, "-e", "trace=getdents64", "-e", "inject=getdents64:delay_exit=6000",
+                                  harness.PROGRAM, "consume", "t", "-o", "-1", "-F", program=["strace"], stdout=out)
+
+        def followed():
+            with open(path, "rb") as f:
+                return f.read().splitlines()
+
+        harness.wait_until(lambda: followed() == due[:1], "the follower to begin")
+        producer = self.start("produce", "t", "--linger", "0", "--sync", "none")
+        for burst in range(bursts):
+            for n in range(size):
+                os.write(producer.stdin.fileno(), line(burst * size + n))
+                time.sleep(0.0015)
+            time.sleep(0.1)
+        self.assertEqual(harness.finish(producer).status, 0)
+        harness.wait_until(lambda: due[-1] in followed() or follower.poll() is not None, "the follower to reach the end")
+        self.assertEqual(followed(), due)
 
     def test_follow_with_a_count(self):
         self.create()
