@@ -40,7 +40,12 @@ Staged make_staged(const std::string& staging, std::string_view topic) {
   for (;;) {
     Staged staged{staging + '/' + unique_name(topic), {}};
     os::make_directory(staged.path);
-    staged.lock = os::FileLock::open(format::topic_lock_path(staged.path)).lock();
+    try {
+      staged.lock = os::FileLock::open(format::topic_lock_path(staged.path)).lock();
+    } catch (const Error&) {
+      os::remove_tree(staged.path);
+      throw;
+    }
     if (os::status_of(format::topic_lock_path(staged.path))) return staged;
     // Somebody who sweeps had the lock first, and took it for a dead maker's.
   }
@@ -74,6 +79,18 @@ void sweep_each(const std::string& directory, void (*remove)(const std::string&)
     } catch (const Error&) {
     }
   }
+}
+
+// What processes that were killed left behind.
+void sweep(const std::string& store) {
+  sweep_each(format::trash_path(store), os::remove_tree);
+  sweep_each(format::staging_path(store), sweep_staged);
+}
+
+void require_same(const Store& store, const Topic& topic) {
+  const auto now = store.find_topic(topic.name);
+  if (now && now->id == topic.id) return;
+  throw Error(ErrorCode::not_found, "topic \"" + topic.name + "\" was deleted" + (now ? " and made anew" : "") + " meanwhile");
 }
 
 format::Properties topic_properties(const std::string& id, int partitions, const TopicConfig& config) {
@@ -236,7 +253,7 @@ void Store::create_topic(std::string_view name, int partitions, const TopicConfi
   const auto already = [&] { return Error(ErrorCode::already_exists, "topic \"" + std::string(name) + "\" exists already"); };
   if (find_topic(name)) throw already();
   if (name.find_first_of("._") != std::string_view::npos) require_no_collision(name, topic_names());
-  sweep();
+  sweep(directory_);
   os::make_directories(format::staging_path(directory_));
   const auto [staged, lock] = make_staged(format::staging_path(directory_), name);
   try {
@@ -261,12 +278,12 @@ void Store::create_topic(std::string_view name, int partitions, const TopicConfi
 
 void Store::alter_topic_config(const Topic& topic, const std::function<void(TopicConfig&)>& change,
                                std::optional<std::chrono::milliseconds> lock_timeout) const {
-  require_same(topic);
+  require_same(*this, topic);
   os::LockWait wait;
   wait.timeout = lock_timeout;
   wait.poll = network_;
   const auto lock = os::FileLock::open(format::topic_lock_path(topic.directory)).lock(wait);
-  require_same(topic);
+  require_same(*this, topic);
   auto config = this->topic(topic.name).config;
   change(config);
   os::replace_file(format::topic_properties_path(topic.directory),
@@ -274,7 +291,7 @@ void Store::alter_topic_config(const Topic& topic, const std::function<void(Topi
 }
 
 void Store::delete_topic(const Topic& topic) const {
-  sweep();
+  sweep(directory_);
   os::make_directories(format::trash_path(directory_));
   const auto trashed = format::trash_path(directory_) + '/' + unique_name(topic.name);
   {
@@ -283,23 +300,11 @@ void Store::delete_topic(const Topic& topic) const {
     os::LockWait wait;
     wait.poll = network_;
     if (os::status_of(lock_path)) lock = os::FileLock::open(lock_path, false).lock(wait);
-    require_same(topic);
+    require_same(*this, topic);
     os::rename_path(topic.directory, trashed);
   }
   os::sync_directory(format::topics_path(directory_));
   os::remove_tree(trashed);
-}
-
-void Store::require_same(const Topic& topic) const {
-  const auto now = find_topic(topic.name);
-  if (now && now->id == topic.id) return;
-  throw Error(ErrorCode::not_found, "topic \"" + topic.name + "\" was deleted" + (now ? " and made anew" : "") + " meanwhile");
-}
-
-// What processes that were killed left behind.
-void Store::sweep() const {
-  sweep_each(format::trash_path(directory_), os::remove_tree);
-  sweep_each(format::staging_path(directory_), sweep_staged);
 }
 
 }  // namespace partlog

@@ -79,9 +79,6 @@ class PARTLOG_EXPORT Store {
   void delete_topic(const Topic& topic) const;
 
  private:
-  PARTLOG_LOCAL void require_same(const Topic& topic) const;
-  PARTLOG_LOCAL void sweep() const;
-
   Store(std::string directory, bool network) : directory_(std::move(directory)), network_(network) {}
   std::string directory_;
   bool network_;
