@@ -123,7 +123,7 @@ std::size_t BatchBuilder::add_plain_run(std::span<const Record> records, std::si
   std::size_t added = 0;
   for (; added < records.size() && is_plain(records[added]); ++added) {
     const Bytes value = records[added].value;
-    if (static_cast<std::size_t>(end - to) < value.size() + max_overhead) break;
+    if (end - to < static_cast<std::ptrdiff_t>(value.size() + max_overhead)) break;  // `end` may lie before `to`
     char* const body = to + 2;
     char* at = body;
     *at++ = 0;  // attributes

@@ -529,4 +529,24 @@ TEST(BatchBuilder, ARunGivesTheSameBytesAsRecordsOneByOne) {
   }
 }
 
+// A batch laid out for a place near the end of a page leaves less room than a header takes.
+TEST(BatchBuilder, ABatchIsTheSameWhereverItIsLaidOut) {
+  Record r;
+  const std::string value(100, 'v');
+  r.value = Bytes(value);
+  const std::vector<Record> records(3, r);
+  BatchBuilder fresh;
+  ASSERT_EQ(fresh.add_run(records, 100000), records.size());
+  const auto expected = fresh.finish();
+  for (std::int64_t position = 0; position < 4096; ++position) {
+    BatchBuilder builder;
+    builder.add(r);
+    builder.clear_for(position);
+    for (const auto& record : records) ASSERT_EQ(builder.add_run({&record, 1}, 100000), 1u);
+    const auto batch = builder.finish();
+    ASSERT_EQ(std::string_view(batch.data(), batch.size()), std::string_view(expected.data(), expected.size())) << position;
+    ASSERT_EQ(reinterpret_cast<std::uintptr_t>(batch.data()) % 4096, static_cast<std::uintptr_t>(position));
+  }
+}
+
 }  // namespace partlog::format
