@@ -14,12 +14,18 @@ namespace {
 constexpr std::size_t block = 32;
 static_assert(Output::slack >= block);
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool may_read_on = false;
+#else
+constexpr bool may_read_on = true;
+#endif
+
 // Copies `size` bytes in whole blocks, so writing (into the slack of Output) up to a block too much. What it reads too much lies
-// in the page of the last byte, and so cannot fault; elsewhere it leaves the work to memcpy.
-__attribute__((no_sanitize("address", "thread"))) inline void copy_in_blocks(char* to, const char* from, std::size_t size) {
+// in the page of the last byte, and so cannot fault; elsewhere, and under sanitizers, it leaves the work to memcpy.
+inline void copy_in_blocks(char* to, const char* from, std::size_t size) {
   constexpr std::uintptr_t page = 4096;
   auto last = reinterpret_cast<std::uintptr_t>(from) + size - 1;
-  if (size - 1 < 8 * block && last % page + block <= page) [[likely]] {
+  if (may_read_on && size - 1 < 8 * block && last % page + block <= page) [[likely]] {
     for (std::size_t i = 0; i < size; i += block) std::memcpy(to + i, from + i, block);
   } else if (size > 0) {
     std::memcpy(to, from, size);
