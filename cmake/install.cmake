@@ -17,6 +17,7 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/partlog.pc DESTINATION ${CMAKE_INSTALL
 
 install(DIRECTORY man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 FILES_MATCHING PATTERN "*.1")
 install(DIRECTORY man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man5 FILES_MATCHING PATTERN "*.5")
+install(DIRECTORY man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man7 FILES_MATCHING PATTERN "*.7")
 install(FILES completions/partlog.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME partlog)
 install(FILES completions/_partlog DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
 install(FILES completions/partlog.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)

@@ -15,7 +15,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 CMAKE = os.environ.get("CMAKE", "cmake")
 CXX = os.environ.get("CXX", "c++")
 INSTALLED = ["bin/partlog", "include/partlog/store.h", "share/man/man1/partlog.1", "share/man/man1/partlog-produce.1",
-             "share/man/man5/partlog-format.5", "share/bash-completion/completions/partlog", "share/zsh/site-functions/_partlog",
+             "share/man/man5/partlog-format.5", "share/man/man7/partlog-groups.7",
+             "share/bash-completion/completions/partlog", "share/zsh/site-functions/_partlog",
              "share/fish/vendor_completions.d/partlog.fish"]
 
 
