@@ -2,11 +2,13 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
-#include <new>
+#include <system_error>
+#include <utility>
 
 #include "partlog/error.h"
 #include "signals.h"
@@ -20,10 +22,15 @@ constexpr int pipe_size = 1 << 20;
 // How long a reader that takes nothing may hold us up once a signal asked us to end.
 constexpr int patience_ms = 2000;
 
-char* allocate_pages(std::size_t size) {
-  void* memory = std::aligned_alloc(page, (size + page - 1) / page * page);
-  if (memory == nullptr) throw std::bad_alloc();
-  return static_cast<char*>(memory);
+constexpr std::size_t buffer_size = page + Output::capacity + Output::slack;
+// Before so much was written it is not worth it to start a thread.
+constexpr std::size_t worth_a_thread = 8 << 20;
+
+bool second_thread_helps(int descriptor) {
+  struct stat status{};
+  cpu_set_t processors;
+  return ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) &&
+         ::sched_getaffinity(0, sizeof processors, &processors) == 0 && CPU_COUNT(&processors) > 1;
 }
 
 [[noreturn]] void fail(int error) { throw Error(ErrorCode::io, "write to standard output: " + system_message(error), error); }
@@ -34,7 +41,7 @@ void enlarge_pipe(int descriptor) { ::fcntl(descriptor, F_SETPIPE_SZ, pipe_size)
 
 Output::Output(int descriptor)
     : descriptor_(descriptor),
-      buffer_(allocate_pages(page + capacity + slack), std::free),
+      buffer_(allocate_pages(buffer_size)),
       start_(buffer_.get()),
       at_(start_),
       limit_(start_ + page + capacity) {
@@ -42,6 +49,7 @@ Output::Output(int descriptor)
 }
 
 void Output::flush() {
+  wait_for_writer();
   const char* const from = start_;
   const auto size = static_cast<std::size_t>(at_ - from);
   start_ = at_ = buffer_.get() + static_cast<std::size_t>(at_ - buffer_.get()) % page;
@@ -54,10 +62,40 @@ void Output::spill() {
   const char* const from = start_;
   char* const end = at_ - rest;
   if (end <= from) return flush();
+  spilled_ += static_cast<std::size_t>(end - from);
+  if (!writer_ && spilled_ >= worth_a_thread) {
+    spilled_ = 0;
+    if (second_thread_helps(descriptor_)) start_writer();
+  }
+  if (writer_) return hand_over(end, rest);
   start_ = at_ = buffer_.get();
   write_all(from, static_cast<std::size_t>(end - from));
   std::memmove(start_, end, rest);
   at_ = start_ + rest;
+}
+
+void Output::start_writer() {
+  try {
+    writer_ = std::make_unique<BackgroundWriter>(descriptor_, buffer_size);
+  } catch (const std::system_error&) {
+    // No more threads for this user: it goes without.
+  }
+}
+
+void Output::hand_over(char* end, std::size_t rest) {
+  if (const int error = writer_->failure()) fail(error);
+  auto next = writer_->take();
+  std::memcpy(next.get(), end, rest);
+  writer_->write(std::exchange(buffer_, std::move(next)), start_, static_cast<std::size_t>(end - start_));
+  start_ = buffer_.get();
+  at_ = start_ + rest;
+  limit_ = start_ + page + capacity;
+}
+
+void Output::wait_for_writer() {
+  if (!writer_) return;
+  writer_->drain();
+  if (const int error = writer_->failure()) fail(error);
 }
 
 void Output::finish() {

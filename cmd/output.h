@@ -1,5 +1,9 @@
 // What goes to standard output: a buffer written with write(2), nothing at all between it and the descriptor.
 //
+// Into a regular file, where copying takes about as long as making what is copied, full buffers are written by a second thread
+// while the next one is filled, provided that there is much to write and a second processor to do it. Everything else is written
+// by the caller, who finds nothing else changed: the order, the errors (thrown by the next call), what flush() means.
+//
 // A failed write is Error(io) "write to standard output: <reason>"; a reader that went away ends the program by SIGPIPE.
 #pragma once
 
@@ -7,6 +11,8 @@
 #include <cstring>
 #include <memory>
 #include <string_view>
+
+#include "background_writer.h"
 
 namespace partlog::cmd {
 
@@ -45,14 +51,19 @@ class Output {
   void append_large(std::string_view bytes);
   void spill();
   void write_all(const char* data, std::size_t size);
+  void start_writer();
+  void hand_over(char* end, std::size_t rest);
+  void wait_for_writer();
 
   int descriptor_;
   // Of what is written, a byte lies as far behind a page boundary here as it will in the file, if that is empty at first: the
   // kernel copies faster so.
-  std::unique_ptr<char[], void (*)(void*)> buffer_;
+  Pages buffer_;
   char* start_;  // of what is not written yet
   char* at_;
   char* limit_;
+  std::size_t spilled_ = 0;                   // bytes, by spill()
+  std::unique_ptr<BackgroundWriter> writer_;  // once it is worth it
 };
 
 // Makes a pipe as large as an unprivileged process may; no harm where it is none.

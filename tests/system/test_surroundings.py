@@ -81,6 +81,24 @@ class Outputs(harness.Test):
         self.assertIn("No space left on device", result.text)
         self.assertEqual(self.stored_count(result), len(self.values()))
 
+    def test_a_large_file(self):
+        """Written by a second thread: the bytes are the same, and a write that fails is told, once, with nothing behind it."""
+        data = b"".join(line(n) for n in range(200000)) + b"x" * (1 << 19) + b"\n" + b"".join(line(n) for n in range(500000))
+        self.create()
+        self.produce(data)
+        path = os.path.join(self.directory, "out")
+        with open(path, "wb") as out:
+            self.consume(stdout=out)
+        with open(path, "rb") as out:
+            self.assertEqual(out.read(), data)
+        for limit in ((9 << 20) + 1, len(data) - 1):
+            with open(path, "wb") as out:
+                result = self.consume(stdout=out, status=1,
+                                      preexec_fn=lambda limit=limit: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+            self.assertEqual(result.notices, ["partlog: write to standard output: File too large"])
+            with open(path, "rb") as out:
+                self.assertEqual(out.read(), data[:limit])
+
     def test_stderr_full_or_closed_changes_nothing(self):
         self.create()
         with open("/dev/full", "wb") as full:

@@ -1,0 +1,115 @@
+#include "background_writer.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <new>
+#include <utility>
+
+namespace partlog::cmd {
+namespace {
+
+constexpr std::size_t page = 4096;
+
+// Returns errno, 0: everything was written.
+int write_all(int descriptor, const char* data, std::size_t size) {
+  while (size > 0) {
+    const ssize_t written = ::write(descriptor, data, size);
+    if (written < 0 && errno != EINTR) return errno;
+    if (written < 0) continue;
+    data += written;
+    size -= static_cast<std::size_t>(written);
+  }
+  return 0;
+}
+
+// Signals go to the threads that were there before.
+std::thread start_without_signals(auto function) {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread thread;
+  try {
+    thread = std::thread(function);
+  } catch (...) {
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw;
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return thread;
+}
+
+}  // namespace
+
+void FreePages::operator()(char* memory) const { std::free(memory); }
+
+Pages allocate_pages(std::size_t size) {
+  void* memory = std::aligned_alloc(page, (size + page - 1) / page * page);
+  if (memory == nullptr) throw std::bad_alloc();
+  return Pages(static_cast<char*>(memory));
+}
+
+BackgroundWriter::BackgroundWriter(int descriptor, std::size_t buffer_size) : descriptor_(descriptor) {
+  for (std::size_t i = 1; i < buffers; ++i) empty_.push_back(allocate_pages(buffer_size));
+  thread_ = start_without_signals([this] { run(); });
+}
+
+BackgroundWriter::~BackgroundWriter() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  handed_over_.notify_one();
+  thread_.join();
+}
+
+Pages BackgroundWriter::take() {
+  std::unique_lock lock(mutex_);
+  given_back_.wait(lock, [this] { return !empty_.empty(); });
+  auto buffer = std::move(empty_.back());
+  empty_.pop_back();
+  return buffer;
+}
+
+void BackgroundWriter::write(Pages buffer, const char* from, std::size_t size) {
+  {
+    const std::lock_guard lock(mutex_);
+    waiting_.push_back({std::move(buffer), from, size});
+  }
+  handed_over_.notify_one();
+}
+
+void BackgroundWriter::drain() {
+  std::unique_lock lock(mutex_);
+  given_back_.wait(lock, [this] { return waiting_.empty() && !writing_; });
+}
+
+int BackgroundWriter::failure() {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+void BackgroundWriter::run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    handed_over_.wait(lock, [this] { return ending_ || !waiting_.empty(); });
+    if (waiting_.empty()) return;
+    auto chunk = std::move(waiting_.front());
+    waiting_.pop_front();
+    if (failure_ == 0) {
+      writing_ = true;
+      lock.unlock();
+      const int error = write_all(descriptor_, chunk.from, chunk.size);
+      lock.lock();
+      writing_ = false;
+      failure_ = error;
+    }
+    empty_.push_back(std::move(chunk.buffer));
+    given_back_.notify_one();
+  }
+}
+
+}  // namespace partlog::cmd
