@@ -61,6 +61,12 @@ Address parse_address(std::string_view text) {
   return address;
 }
 
+Address parse_topic_address(std::string_view text) {
+  Address address = parse_address(text);
+  if (address.offset) throw UsageError("'" + std::string(text) + "' names an offset; write TOPIC or TOPIC:PARTITIONS");
+  return address;
+}
+
 Error no_such_partition(const Topic& topic, PartitionRange missing) {
   std::string which = " has no partition " + std::to_string(missing.first);
   if (missing.last != missing.first)

@@ -24,6 +24,8 @@ struct Address {
 
 // UsageError for anything that is not an address.
 Address parse_address(std::string_view text);
+// As above, but UsageError for one that names an offset.
+Address parse_topic_address(std::string_view text);
 // `0,2` or `0-3`; UsageError naming `what` the text stands in.
 std::vector<PartitionRange> parse_partitions(std::string_view text, std::string_view what);
 

@@ -1,8 +1,7 @@
 // `partlog delete-topic`
-#include <unistd.h>
-
 #include <algorithm>
 
+#include "consent.h"
 #include "messages.h"
 #include "output.h"
 #include "text.h"
@@ -10,17 +9,6 @@
 
 namespace partlog::cmd {
 namespace {
-
-// Asks on the terminal; UsageError where there is none, or where the answer is not yes.
-void require_consent(const std::string& question) {
-  if (::isatty(STDIN_FILENO) != 1 || ::isatty(STDERR_FILENO) != 1) throw UsageError("deleting needs --yes; nothing was done");
-  std::string prompt = "partlog: " + question + " [y/N] ";
-  char answer[16] = {};
-  if (::write(STDERR_FILENO, prompt.data(), prompt.size()) < 0 || ::read(STDIN_FILENO, answer, sizeof answer) <= 0 ||
-      (answer[0] != 'y' && answer[0] != 'Y')) {
-    throw UsageError("nothing was done");
-  }
-}
 
 class DeleteTopic : public Command {
  public:

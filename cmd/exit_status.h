@@ -17,6 +17,7 @@ inline constexpr int status_out_of_range = 4;
 inline constexpr int status_damaged = 5;
 inline constexpr int status_busy = 6;
 inline constexpr int status_not_enough_replicas = 7;
+inline constexpr int status_check_failed = 8;
 
 int exit_status(ErrorCode code);
 

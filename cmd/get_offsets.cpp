@@ -20,10 +20,7 @@ class GetOffsets : public Command {
   }
 
   void validate(const OptionSet&) override {
-    for (const auto& operand : operands_) {
-      addresses_.push_back(parse_address(operand));
-      if (addresses_.back().offset) throw UsageError("'" + operand + "' names an offset; write TOPIC or TOPIC:PARTITIONS");
-    }
+    for (const auto& operand : operands_) addresses_.push_back(parse_topic_address(operand));
     std::string text = time_.value_or("latest");
     if (text == "earliest" || text == "-2") {
       kind_ = Kind::earliest;
