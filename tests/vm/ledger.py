@@ -1,5 +1,7 @@
-"""What was written and acknowledged, and what is stored, read by the independent reader of tests/system."""
+"""What was written and acknowledged, what is stored, read by the independent reader of tests/system, and what the members of a group
+delivered."""
 
+import collections
 import functools
 import struct
 import sys
@@ -158,3 +160,124 @@ def parse_shown(text):
         expect(offset.isdigit(), f"the reader showed {line!r}")
         shown.append((int(offset), value))
     return shown
+
+
+def committed_offset(store, group, topic, partition):
+    """What the position file says; 0 where there is none."""
+    try:
+        with open(f"{store}/groups/{group}/offsets/{topic}/{partition}", encoding="utf-8") as file:
+            fields = dict(line.rstrip("\n").split("=", 1) for line in file if "=" in line)
+    except FileNotFoundError:
+        return 0
+    return int(fields["offset"])
+
+
+Delivery = collections.namedtuple("Delivery", "when member offset value")
+
+
+class Turn:
+    """Records of one partition that a member delivered one after another."""
+
+    def __init__(self, delivery):
+        self.member, self.first, self.last = delivery.member, delivery.offset, delivery.offset
+        self.began = self.ended = delivery.when
+
+    def __repr__(self):
+        return f"{self.member} {self.first} to {self.last}"
+
+
+class Deliveries:
+    """Every record that the members of a group wrote out, with the member and the time at which it was seen."""
+
+    SEEN_WITHIN_S = 0.5  # between the looks at two members' output
+
+    def __init__(self):
+        self.of = collections.defaultdict(list)  # partition: its deliveries
+        self.losses = []                         # (when, member, positions before it)
+
+    def note(self, member, lines, when):
+        """Takes in lines of `consume -f '%p %o %s\\n'`."""
+        for line in lines:
+            partition, offset, value = line.split(b" ", 2)
+            self.of[int(partition)].append(Delivery(when, member, int(offset), value))
+
+    def note_loss(self, member, when, positions):
+        """Whoever comes after the member begins at no less than these positions."""
+        self.losses.append((when, member, dict(positions)))
+
+    def holders(self, since):
+        """Which members delivered from each partition lately."""
+        return {partition: {d.member for d in rows if d.when >= since} for partition, rows in self.of.items()}
+
+    def first_after(self, partition, moment, members):
+        """What one of these members first delivered from the partition after the moment."""
+        return next((d for d in self.of[partition] if d.when > moment and d.member in members), None)
+
+    def last_before(self, partition, moment, member):
+        """The last offset that the member delivered until then."""
+        return max((d.offset for d in self.of[partition] if d.member == member and d.when <= moment), default=-1)
+
+    def longest_pause(self, partition, begin, end):
+        times = [begin, *(d.when for d in self.of[partition] if begin <= d.when <= end), end]
+        return max(after - before for before, after in zip(times, times[1:]))
+
+    def set_aside(self, partition, moment, member):
+        """Takes out what a member that was stopped until then still wrote out of what it had in hand; returns how many records."""
+        kept, next_offset = [], self.last_before(partition, moment, member) + 1
+        first = next_offset
+        for d in self.of[partition]:
+            if d.member == member and d.when > moment and d.offset == next_offset:
+                next_offset += 1
+            else:
+                kept.append(d)
+        self.of[partition] = kept
+        return next_offset - first
+
+    def turns(self, partition):
+        """In the order of their first offsets. Members are told apart, so it does not matter in which order their output was seen."""
+        latest, turns = {}, []
+        for d in self.of[partition]:
+            turn = latest.get(d.member)
+            if turn is None or d.offset != turn.last + 1:
+                turn = latest[d.member] = Turn(d)
+                turns.append(turn)
+            turn.last, turn.ended = d.offset, d.when
+        return sorted(turns, key=lambda turn: (turn.first, turn.began))
+
+    def check(self, partition, values):
+        """Every stored record was delivered as it is stored; each turn begins where the one before it ended, or, if that one ended by
+        the loss of its member, not before the position that stood then; no two members had the partition at the same time."""
+        for d in self.of[partition]:
+            expect(d.offset < len(values) and values[d.offset] == d.value,
+                   f"{d.member} delivered {d.value[:40]!r} as offset {d.offset} of partition {partition}")
+        reached, before = 0, None
+        for turn in self.turns(partition):
+            expect(turn.first <= reached, f"partition {partition}: nobody was given {reached} to {turn.first - 1}, then came {turn}")
+            if turn.first < reached:
+                self._expect_repeated_after_loss(partition, turn, before)
+            if before is not None and before.member != turn.member:
+                expect(turn.began >= before.ended - self.SEEN_WITHIN_S, f"partition {partition} had two members at once: {before}, {turn}")
+            reached, before = max(reached, turn.last + 1), turn
+        expect(reached == len(values), f"partition {partition}: nobody was given {reached} to {len(values) - 1}")
+
+    def _expect_repeated_after_loss(self, partition, turn, before):
+        for when, member, positions in self.losses:
+            if before.member == member and turn.began >= when and turn.first >= positions.get(partition, 0):
+                return
+        raise Failed(f"partition {partition}: {turn.first} to {before.last} were delivered twice, by {before}, then by {turn}")
+
+
+def expect_delivery_refusal(deliveries, partition, values):
+    """The check itself must be able to fail: a record that nobody was given, one that two were given, one that is another."""
+    rows = deliveries.of[partition]
+    middle = len(rows) // 2
+    for spoilt in (rows[:middle] + rows[middle + 1:], rows[:-1], rows + [rows[middle]._replace(member="another", when=rows[-1].when)],
+                   rows[:-1] + [rows[-1]._replace(value=rows[-1].value + b"?")]):
+        judge = Deliveries()
+        judge.losses = deliveries.losses
+        judge.of[partition] = spoilt
+        try:
+            judge.check(partition, values)
+        except Failed:
+            continue
+        raise Failed("the check accepts spoilt deliveries")
