@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 
 #include "base/check.h"
+#include "format/checkpoint.h"
 #include "format/properties.h"
 
 namespace partlog::format {
@@ -78,5 +80,48 @@ std::string recovery_point_path(const std::string& partition_directory) { return
 std::string cuts_path(const std::string& partition_directory) { return join(partition_directory, "cuts"); }
 std::string append_lock_path(const std::string& partition_directory) { return join(partition_directory, "append.lock"); }
 std::string sync_failed_path(const std::string& partition_directory) { return join(partition_directory, "sync-failed"); }
+
+std::string groups_path(const std::string& store) { return join(store, "groups"); }
+std::string group_path(const std::string& store, std::string_view group) { return join(groups_path(store), group); }
+std::string group_lock_path(const std::string& group_directory) { return join(group_directory, "group.lock"); }
+std::string group_properties_path(const std::string& group_directory) { return join(group_directory, "group.properties"); }
+std::string members_path(const std::string& group_directory) { return join(group_directory, "members"); }
+std::string member_lock_path(const std::string& group_directory, std::string_view member) {
+  return join(members_path(group_directory), member).append(lock_suffix);
+}
+std::optional<std::string> parse_member_lock_name(std::string_view name) {
+  if (!name.ends_with(lock_suffix)) return std::nullopt;
+  name.remove_suffix(lock_suffix.size());
+  if (!name_fault(name).empty()) return std::nullopt;
+  return std::string(name);
+}
+std::string offsets_path(const std::string& group_directory) { return join(group_directory, "offsets"); }
+std::string topic_offsets_path(const std::string& group_directory, std::string_view topic) {
+  return join(offsets_path(group_directory), topic);
+}
+std::string offset_file_path(const std::string& group_directory, std::string_view topic, int partition) {
+  return join(topic_offsets_path(group_directory, topic), std::to_string(partition));
+}
+std::string offset_lock_path(const std::string& group_directory, std::string_view topic, int partition) {
+  return offset_file_path(group_directory, topic, partition).append(lock_suffix);
+}
+std::string claims_path(const std::string& group_directory) { return join(group_directory, "claims"); }
+std::string topic_claims_path(const std::string& group_directory, std::string_view topic) {
+  return join(claims_path(group_directory), topic);
+}
+std::string claim_lock_path(const std::string& group_directory, std::string_view topic, int partition) {
+  return join(topic_claims_path(group_directory, topic), std::to_string(partition)).append(lock_suffix);
+}
+
+std::optional<int> parse_partition_name(std::string_view name, std::string_view suffix) {
+  if (!name.ends_with(suffix)) return std::nullopt;
+  name.remove_suffix(suffix.size());
+  const auto value = parse_integer(name);
+  if (!value || *value < 0 || *value > std::numeric_limits<int>::max() || std::to_string(*value) != name) return std::nullopt;
+  return static_cast<int>(*value);
+}
+
+// A name may be as long as a file name: it is cut, the rest tells them apart.
+std::string unique_name(std::string_view name) { return std::string(name.substr(0, 200)) + '.' + random_uuid(); }
 
 }  // namespace partlog::format

@@ -12,6 +12,7 @@ namespace partlog::format {
 inline constexpr std::string_view log_suffix = ".log";
 inline constexpr std::string_view index_suffix = ".index";
 inline constexpr std::string_view time_index_suffix = ".timeindex";
+inline constexpr std::string_view lock_suffix = ".lock";
 
 // 20 digits and the suffix: segment_file_name({7}, log_suffix) is "00000000000000000007.log".
 std::string segment_file_name(Offset base, std::string_view suffix);
@@ -40,5 +41,26 @@ std::string recovery_point_path(const std::string& partition_directory);
 std::string cuts_path(const std::string& partition_directory);
 std::string append_lock_path(const std::string& partition_directory);
 std::string sync_failed_path(const std::string& partition_directory);  // present: a sync failed, appends are refused
+
+std::string groups_path(const std::string& store);
+std::string group_path(const std::string& store, std::string_view group);
+std::string group_lock_path(const std::string& group_directory);
+std::string group_properties_path(const std::string& group_directory);
+std::string members_path(const std::string& group_directory);
+std::string member_lock_path(const std::string& group_directory, std::string_view member);
+// The member of exactly such a file name; nullopt for anything else.
+std::optional<std::string> parse_member_lock_name(std::string_view name);
+std::string offsets_path(const std::string& group_directory);
+std::string topic_offsets_path(const std::string& group_directory, std::string_view topic);
+std::string offset_file_path(const std::string& group_directory, std::string_view topic, int partition);
+std::string offset_lock_path(const std::string& group_directory, std::string_view topic, int partition);
+std::string claims_path(const std::string& group_directory);
+std::string topic_claims_path(const std::string& group_directory, std::string_view topic);
+std::string claim_lock_path(const std::string& group_directory, std::string_view topic, int partition);
+// The partition that a file or directory is named for, with this suffix; nullopt for anything else ("01", "-1").
+std::optional<int> parse_partition_name(std::string_view name, std::string_view suffix = {});
+
+// For a directory in staging or trash that belongs to a topic or group: no other has this name.
+std::string unique_name(std::string_view name);
 
 }  // namespace partlog::format

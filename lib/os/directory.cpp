@@ -48,11 +48,24 @@ void remove_entries(const std::string& path) {
   for (const auto& name : names) remove_tree(path + "/" + name);
 }
 
-// A new file beside `path`, removed again unless it was renamed to `path`. Names differ between threads and processes; a name
-// that another host or a killed process with the same number uses is passed over.
+// A new file beside `path`, removed again unless it was renamed to `path`.
 class TemporaryFile {
  public:
-  explicit TemporaryFile(const std::string& path) : file_(create(path)) {}
+  // Names differ between threads and processes; a name that another host or a killed process with the same number uses is passed
+  // over.
+  static TemporaryFile beside(const std::string& path) { return TemporaryFile(create(path)); }
+  // One name for whoever has `path` locked; what a killed process left under it is removed.
+  static TemporaryFile of_lock_holder(const std::string& path) {
+    const auto name = path + ".tmp";
+    for (int attempt = 0;; ++attempt) {
+      try {
+        return TemporaryFile(File::open(name, File::Mode::create_new));
+      } catch (const Error& error) {
+        if (error.code() != ErrorCode::already_exists || attempt == attempts) throw;
+      }
+      remove_file(name);
+    }
+  }
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
   ~TemporaryFile() {
@@ -65,6 +78,7 @@ class TemporaryFile {
   }
 
  private:
+  explicit TemporaryFile(File file) : file_(std::move(file)) {}
   static File create(const std::string& path) {
     static std::atomic<unsigned> counter{0};
     auto prefix = path + ".tmp" + std::to_string(::getpid()) + ".";
@@ -183,8 +197,7 @@ std::optional<std::string> read_file(const std::string& path, std::size_t limit)
   }
 }
 
-void replace_file(const std::string& path, std::string_view contents, bool durable) {
-  TemporaryFile temporary(path);
+static void replace(TemporaryFile temporary, const std::string& path, std::string_view contents, bool durable) {
   temporary.file().write_at(contents, 0);
   if (durable) temporary.file().sync_data();
   temporary.file().close();
@@ -192,6 +205,14 @@ void replace_file(const std::string& path, std::string_view contents, bool durab
   if (!durable) return;
   auto parent = parent_of(path);
   sync_directory(!parent.empty() ? parent : path.starts_with('/') ? "/" : ".");
+}
+
+void replace_file(const std::string& path, std::string_view contents, bool durable) {
+  replace(TemporaryFile::beside(path), path, contents, durable);
+}
+
+void replace_locked_file(const std::string& path, std::string_view contents, bool durable) {
+  replace(TemporaryFile::of_lock_holder(path), path, contents, durable);
 }
 
 }  // namespace partlog::os

@@ -35,4 +35,8 @@ std::optional<std::string> read_file(const std::string& path, std::size_t limit 
 // Readers see the old contents or the new. Leaves no temporary file behind on failure.
 void replace_file(const std::string& path, std::string_view contents, bool durable);
 
+// The same for a file that nobody else replaces meanwhile, since the caller has it locked: the temporary name is always
+// "<path>.tmp", so that processes that are killed leave at most that one behind.
+void replace_locked_file(const std::string& path, std::string_view contents, bool durable);
+
 }  // namespace partlog::os

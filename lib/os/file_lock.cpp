@@ -8,6 +8,7 @@
 #include <random>
 #include <utility>
 
+#include "os/directory.h"
 #include "os/failure.h"
 #include "os/lock_entry.h"
 
@@ -185,6 +186,12 @@ std::optional<FileLock::Guard> FileLock::try_lock() const {
   if (!place || !try_kernel(*entry_, path_)) return std::nullopt;
   place->keep();
   return Guard(entry_);
+}
+
+// The number of the open file is not given to another one meanwhile.
+bool FileLock::in_place() const {
+  const auto status = status_of(path_);
+  return status && status->id == entry_->id;
 }
 
 FileLock::Guard::Guard(std::shared_ptr<LockEntry> entry) : entry_(std::move(entry)) {}

@@ -58,6 +58,9 @@ class FileLock {
   // nullopt if someone else (another process, another thread) holds it.
   std::optional<Guard> try_lock() const;
 
+  // Whether the path still names this very file: otherwise it was removed, or made anew, since it was opened.
+  bool in_place() const;
+
   const std::string& path() const { return path_; }
 
  private:

@@ -1,13 +1,17 @@
 #include "os/watch.h"
 
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/inotify.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <climits>
 #include <utility>
+
+#include "os/failure.h"
 
 namespace partlog::os {
 
@@ -29,10 +33,13 @@ int watch_all(const std::vector<std::string>& directories) {
   return inotify;
 }
 
-void drain(int inotify) {
+// Whether there was something.
+bool drain(int inotify) {
   alignas(inotify_event) std::array<char, 16384> events;
-  while (::read(inotify, events.data(), events.size()) > static_cast<ssize_t>(events.size() / 2)) {
-  }
+  auto got = ::read(inotify, events.data(), events.size());
+  const bool some = got > 0;
+  while (got > static_cast<ssize_t>(events.size() / 2)) got = ::read(inotify, events.data(), events.size());
+  return some;
 }
 
 }  // namespace
@@ -56,6 +63,39 @@ void Watch::wait(std::chrono::milliseconds timeout, int wake_descriptor, int han
   ::poll(descriptors.data(), descriptors.size(), static_cast<int>(limit));
   // Emptied before the caller looks: what happens from here on ends the next wait.
   if (inotify_ >= 0) drain(inotify_);
+}
+
+WatchDescriptor::WatchDescriptor(const std::vector<std::string>& directories, bool network) {
+  if (!network) inotify_ = watch_all(directories);
+  timer_ = ::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+  epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
+  bool works = timer_ >= 0 && epoll_ >= 0;
+  for (const int fd : {inotify_, timer_}) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    if (works && fd >= 0) works = ::epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event) == 0;
+  }
+  if (works) return;
+  const int error = errno;
+  for (const int fd : {inotify_, timer_, epoll_}) {
+    if (fd >= 0) ::close(fd);
+  }
+  fail("make a descriptor to wait on", error);
+}
+
+WatchDescriptor::~WatchDescriptor() {
+  for (const int fd : {epoll_, timer_, inotify_}) {
+    if (fd >= 0) ::close(fd);
+  }
+}
+
+bool WatchDescriptor::take_changes() { return inotify_ >= 0 && drain(inotify_); }
+
+void WatchDescriptor::wake_after(std::chrono::microseconds time) {
+  const auto us = std::max<std::chrono::microseconds::rep>(time.count(), 1);  // 0 would stop the timer
+  itimerspec at{};
+  at.it_value = {us / 1'000'000, us % 1'000'000 * 1000};
+  ::timerfd_settime(timer_, 0, &at, nullptr);
 }
 
 }  // namespace partlog::os

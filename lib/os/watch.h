@@ -27,4 +27,27 @@ class Watch {
   std::chrono::milliseconds poll_interval_;
 };
 
+// The same for callers that wait on several things at once: one descriptor that is readable once something has changed in the
+// directories, or a time has come. One thread at a time.
+class WatchDescriptor {
+ public:
+  // On a network file system, and without inotify, only the time counts.
+  WatchDescriptor(const std::vector<std::string>& directories, bool network);
+  WatchDescriptor(const WatchDescriptor&) = delete;
+  WatchDescriptor& operator=(const WatchDescriptor&) = delete;
+  ~WatchDescriptor();
+
+  int descriptor() const { return epoll_; }
+  bool sees_changes() const { return inotify_ >= 0; }
+  // Whether something has changed since the last call. The descriptor is readable for the next change only.
+  bool take_changes();
+  // The descriptor is readable when this time is over, until the next call of this function.
+  void wake_after(std::chrono::microseconds time);
+
+ private:
+  int inotify_ = -1;
+  int timer_ = -1;
+  int epoll_ = -1;
+};
+
 }  // namespace partlog::os

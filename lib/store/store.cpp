@@ -27,9 +27,6 @@ void require_trusted_locks(const os::Filesystem& filesystem, const std::string& 
                                       filesystem.lock_fault + "); mount it with working locks");
 }
 
-// For a directory in staging or trash. A topic's name may be as long as a file name: it is cut, the rest tells them apart.
-std::string unique_name(std::string_view topic) { return std::string(topic.substr(0, 200)) + '.' + format::random_uuid(); }
-
 // A directory in staging, and the lock that says that its maker is alive.
 struct Staged {
   std::string path;
@@ -38,7 +35,7 @@ struct Staged {
 
 Staged make_staged(const std::string& staging, std::string_view topic) {
   for (;;) {
-    Staged staged{staging + '/' + unique_name(topic), {}};
+    Staged staged{staging + '/' + format::unique_name(topic), {}};
     os::make_directory(staged.path);
     try {
       staged.lock = os::FileLock::open(format::topic_lock_path(staged.path)).lock();
@@ -293,7 +290,7 @@ void Store::alter_topic_config(const Topic& topic, const std::function<void(Topi
 void Store::delete_topic(const Topic& topic) const {
   sweep(directory_);
   os::make_directories(format::trash_path(directory_));
-  const auto trashed = format::trash_path(directory_) + '/' + unique_name(topic.name);
+  const auto trashed = format::trash_path(directory_) + '/' + format::unique_name(topic.name);
   {
     os::FileLock::Guard lock;  // nobody writes properties to this path while another topic may come to stand there
     const auto lock_path = format::topic_lock_path(topic.directory);

@@ -1,0 +1,188 @@
+#include "group/group_files.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "format/file_names.h"
+#include "log/partition_directory.h"
+#include "os/directory.h"
+#include "partlog/error.h"
+#include "partlog/reader.h"
+
+namespace partlog::group {
+
+namespace {
+
+// The same error, with what to do about it.
+Error with_hint(const Error& error, const std::string& hint) {
+  return {error.code(), error.what() + ("; " + hint), error.system_error()};
+}
+
+bool is_permission(const Error& error) { return error.system_error() == EACCES || error.system_error() == EPERM; }
+
+}  // namespace
+
+void GroupFiles::fail_deleted() const { throw Error(ErrorCode::not_found, "group \"" + name_ + "\" was deleted"); }
+
+os::FileLock::Guard GroupFiles::lock(os::LockWait wait) const {
+  wait.poll = network_;
+  const auto path = format::group_lock_path(directory_);
+  for (;;) {
+    try {
+      const auto file = os::FileLock::open(path, false);
+      auto guard = file.lock(wait);
+      // On a network file system only an open sees what another host has done to the directory.
+      if (network_) os::File::open(directory_, os::File::Mode::read);
+      if (file.in_place()) return guard;
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::not_found) fail_deleted();
+      throw;
+    }
+  }
+}
+
+// Made with its directory if need be, but not with the group's, which may be on its way out.
+os::FileLock GroupFiles::open_lock(const std::string& parent, const std::string& path) const {
+  try {
+    return os::FileLock::open(path);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::not_found) throw;
+  }
+  try {
+    os::make_directory(parent);
+    os::sync_directory(parent.substr(0, parent.rfind('/')));
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::not_found) fail_deleted();
+    if (error.code() != ErrorCode::already_exists) throw;
+  }
+  try {
+    return os::FileLock::open(path);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::not_found) fail_deleted();
+    throw;
+  }
+}
+
+os::FileLock::Guard GroupFiles::lock_offset(const std::string& topic, int partition, os::LockWait wait) const {
+  wait.poll = network_;
+  const auto file =
+      open_lock(format::topic_offsets_path(directory_, topic), format::offset_lock_path(directory_, topic, partition));
+  auto guard = file.lock(wait);
+  if (!file.in_place()) fail_deleted();
+  return guard;
+}
+
+os::FileLock GroupFiles::claim(const std::string& topic, int partition) const {
+  return open_lock(format::topic_claims_path(directory_, topic), format::claim_lock_path(directory_, topic, partition));
+}
+
+std::optional<format::OffsetFile> GroupFiles::offset(const std::string& topic, int partition) const {
+  const auto path = format::offset_file_path(directory_, topic, partition);
+  try {
+    const auto text = os::read_file(path);
+    if (!text) return std::nullopt;
+    return format::parse_offset_file(*text, path);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::damaged) throw with_hint(error, "reset-offset sets the position anew");
+    if (error.system_error() == EISDIR) throw with_hint(error, "move the directory away; reset-offset then sets the position");
+    if (is_permission(error)) throw with_hint(error, "its owner must give read permission");
+    throw;
+  }
+}
+
+void GroupFiles::store_offset(const std::string& topic, int partition, const format::OffsetFile& file, bool durable) const {
+  os::replace_locked_file(format::offset_file_path(directory_, topic, partition), format::format_offset_file(file), durable);
+}
+
+bool GroupFiles::remove_offset(const std::string& topic, int partition) const {
+  const bool was_there = os::remove_file(format::offset_file_path(directory_, topic, partition));
+  if (was_there) os::sync_directory(format::topic_offsets_path(directory_, topic));
+  return was_there;
+}
+
+MemberTable GroupFiles::table() const {
+  const auto path = format::group_properties_path(directory_);
+  try {
+    const auto text = os::read_file(path, most_table_bytes);
+    return text ? parse_member_table(*text, path) : MemberTable{};
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::damaged) throw with_hint(error, "the next member that joins makes it anew");
+    if (error.system_error() == EISDIR) throw with_hint(error, "move the directory away");
+    throw;
+  }
+}
+
+void GroupFiles::store_table(const MemberTable& table) const {
+  os::replace_locked_file(format::group_properties_path(directory_), format_member_table(table), false);
+}
+
+bool GroupFiles::is_alive(const std::string& member) const {
+  return os::lock_holder(format::member_lock_path(directory_, member)).has_value();
+}
+
+MemberTable GroupFiles::live_table() const {
+  auto table = this->table();
+  std::erase_if(table.members, [&](const MemberInfo& member) { return !is_alive(member.id); });
+  return table;
+}
+
+std::vector<std::string> GroupFiles::member_files() const {
+  std::vector<std::string> ids;
+  for (const auto& name : os::list_directory(format::members_path(directory_))) {
+    if (auto id = format::parse_member_lock_name(name)) ids.push_back(*std::move(id));
+  }
+  return ids;
+}
+
+std::vector<MemberInfo> GroupFiles::live_members() const {
+  try {
+    return live_table().members;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::damaged) throw;
+    const auto ids = member_files();
+    if (std::any_of(ids.begin(), ids.end(), [&](const auto& id) { return is_alive(id); })) throw;
+    return {};
+  }
+}
+
+std::optional<MemberInfo> GroupFiles::owner(const std::string& topic, int partition) const {
+  const auto holder = os::lock_holder(format::claim_lock_path(directory_, topic, partition));
+  if (!holder) return std::nullopt;
+  MemberInfo unknown;
+  unknown.pid = *holder;
+  const auto file = offset(topic, partition);
+  if (!file || file->member.empty() || !is_alive(file->member)) return unknown;
+  const auto table = this->table();
+  const auto* member = table.find(file->member);
+  return member != nullptr ? *member : unknown;
+}
+
+// In this order, each being read before what may follow from it: whether the host has restarted, the end of the log, the cuts.
+// A writer that starts meanwhile adds its line to the cuts first, so the restart is seen one way or the other.
+CheckedPosition check_position(const format::OffsetFile& file, const Store& store, const Topic& topic, int partition) {
+  PartitionReader reader(store, topic, partition);
+  const log::PartitionDirectory directory(reader.directory(), store.on_network());
+  const bool restarted = directory.suspect_from().has_value();
+  GroupPosition position{*file.offset, GroupPosition::State::in_log, *file.offset, reader.start(), reader.end()};
+  const auto cuts = directory.cuts();
+  for (std::size_t i = file.cuts; i < cuts.size(); ++i) position.offset = std::min(position.offset, cuts[i].offset);
+  if (restarted) position.offset = std::min(position.offset, position.end);
+  using State = GroupPosition::State;
+  position.state = position.offset < position.start        ? State::below_start
+                   : position.offset > position.end        ? State::past_end
+                   : position.offset != position.committed ? State::cut
+                                                           : State::in_log;
+  return {position, cuts.size()};
+}
+
+std::size_t cuts_of(const Topic& topic, int partition, bool network) {
+  return log::PartitionDirectory(format::partition_path(topic.directory, partition), network).cuts().size();
+}
+
+std::string describe(const MemberInfo& member) {
+  const auto process = member.pid == 0 ? std::string("a process") : "process " + std::to_string(member.pid);
+  if (member.id.empty()) return process + (member.pid == 0 ? " on another host" : "");
+  return process + " on host " + member.host + " (member " + member.id + ")";
+}
+
+}  // namespace partlog::group

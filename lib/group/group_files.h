@@ -1,0 +1,78 @@
+// The files of a group's directory: reading, locking and replacing them. What is absent is absent, what is unreadable is an Error
+// that names the file and what to do about it.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "format/offset_file.h"
+#include "group/member_table.h"
+#include "os/file_lock.h"
+#include "partlog/group.h"
+#include "partlog/store.h"
+
+namespace partlog::group {
+
+inline constexpr std::size_t most_table_bytes = 64 << 20;
+
+// Of one group. Knows no more than a path: cheap to make.
+class GroupFiles {
+ public:
+  GroupFiles(std::string name, std::string directory, bool network)
+      : name_(std::move(name)), directory_(std::move(directory)), network_(network) {}
+
+  const std::string& name() const { return name_; }
+  const std::string& directory() const { return directory_; }
+  bool on_network() const { return network_; }
+
+  // group.lock, of the group that now stands at the path. Error(not_found) if there is none.
+  os::FileLock::Guard lock(os::LockWait wait) const;
+  // The lock in front of an offset file; made if absent.
+  os::FileLock::Guard lock_offset(const std::string& topic, int partition, os::LockWait wait) const;
+  os::FileLock claim(const std::string& topic, int partition) const;
+
+  std::optional<format::OffsetFile> offset(const std::string& topic, int partition) const;
+  // Under the offset lock.
+  void store_offset(const std::string& topic, int partition, const format::OffsetFile& file, bool durable) const;
+  bool remove_offset(const std::string& topic, int partition) const;
+
+  // As stored, dead members included.
+  MemberTable table() const;
+  // Under group.lock.
+  void store_table(const MemberTable& table) const;
+  // Whether the process of a member lives (it may be this one).
+  bool is_alive(const std::string& member) const;
+  MemberTable live_table() const;
+  // Under group.lock: the live members, none also where the table is damaged but nobody lives who could stand in it.
+  std::vector<MemberInfo> live_members() const;
+  // The ids of all member files.
+  std::vector<std::string> member_files() const;
+  // See Group::owner.
+  std::optional<MemberInfo> owner(const std::string& topic, int partition) const;
+
+ private:
+  os::FileLock open_lock(const std::string& parent, const std::string& path) const;
+  [[noreturn]] void fail_deleted() const;
+
+  std::string name_;
+  std::string directory_;
+  bool network_;
+};
+
+// A committed offset against the log, and how many cuts the log has.
+struct CheckedPosition {
+  GroupPosition position;
+  std::size_t cuts = 0;
+};
+// Requires an offset and the topic's id in the file.
+CheckedPosition check_position(const format::OffsetFile& file, const Store& store, const Topic& topic, int partition);
+
+// How many lines the cuts of a partition have.
+std::size_t cuts_of(const Topic& topic, int partition, bool network);
+
+// "process 7 on host h (member m)".
+std::string describe(const MemberInfo& member);
+
+}  // namespace partlog::group

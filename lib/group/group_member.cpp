@@ -1,0 +1,498 @@
+#include "partlog/group_member.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+#include <map>
+#include <random>
+#include <set>
+#include <utility>
+
+#include "format/file_names.h"
+#include "group/assignor.h"
+#include "group/group_files.h"
+#include "os/clock.h"
+#include "os/directory.h"
+#include "os/host.h"
+#include "os/watch.h"
+
+namespace partlog {
+
+namespace {
+
+constexpr std::int64_t look_us = 250'000;     // between two looks at the other members and the topics
+constexpr std::int64_t shortest_us = 1'000;   // between two polls that make system calls
+constexpr std::int64_t first_try_us = 5'000;  // until a claim in other hands is tried again, doubled each time
+constexpr std::int64_t longest_try_us = 50'000;
+
+std::string address(const TopicPartition& partition) { return partition.topic + ":" + std::to_string(partition.partition); }
+
+// <host>-<pid>-<random>; a host's name may have characters that a file name may not.
+std::string new_member_id() {
+  constexpr std::string_view digits = "0123456789abcdef";
+  auto id = os::host_name();
+  for (auto& c : id) {
+    if (!format::name_fault(std::string_view(&c, 1)).empty() && c != '.') c = '_';
+  }
+  id += "-" + std::to_string(os::process_id()) + "-";
+  std::random_device source;
+  for (int i = 0; i < 12; ++i) id += digits[source() & 15];
+  return id;
+}
+
+// A topic as it was last looked up, and its properties file then.
+struct SubscribedTopic {
+  std::optional<Topic> topic;
+  std::optional<os::FileStatus> file;
+};
+
+bool is_same_file(const std::optional<os::FileStatus>& a, const std::optional<os::FileStatus>& b) {
+  if (!a || !b) return !a && !b;
+  return a->id == b->id && a->modified_ms == b->modified_ms && a->size == b->size;
+}
+
+// A partition whose claim we hold.
+struct Held {
+  Topic topic;
+  os::FileLock::Guard claim;
+  std::string member;  // who we were when it was taken
+  bool revoked = false;
+};
+
+bool is_for_later(const Error& error) { return error.code() == ErrorCode::busy || error.code() == ErrorCode::interrupted; }
+
+}  // namespace
+
+class GroupMember::Impl {
+ public:
+  Impl(const Store& store, const Group& group, const std::vector<std::string>& topics, GroupMemberOptions options)
+      : store_(store), options_(std::move(options)), files_(group.name(), group.directory(), store.on_network()) {
+    if (topics.empty()) throw Error(ErrorCode::invalid_argument, "a member of a group reads at least one topic");
+    for (const auto& name : topics) subscriptions_[name].topic = store_.topic(name);
+    try {
+      Group::open_or_create(store_, group.name());
+      watch_ = std::make_unique<os::WatchDescriptor>(std::vector{files_.directory()}, store.on_network());
+      update(Intent::join, wait());
+    } catch (const Error& error) {
+      const int reason = error.system_error();
+      if (reason != EACCES && reason != EPERM && reason != EROFS) throw;
+      throw Error(ErrorCode::refused, "group \"" + group.name() + "\" cannot be joined: " + error.what(), reason);
+    }
+    watch_->wake_after(std::chrono::microseconds(0));
+  }
+
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+  ~Impl() { leave(); }
+
+  const std::string& id() const { return id_; }
+  int descriptor() const { return watch_->descriptor(); }
+  bool settled() const { return !pending_; }
+
+  Rebalance poll() {
+    Rebalance result;
+    const auto now = os::clock().monotonic_us();
+    if (now < next_poll_) return result;
+    next_poll_ = now + shortest_us;
+    const bool changed = watch_->take_changes() || std::exchange(pending_, false);
+    const bool look = now >= next_look_;
+    if (look) {
+      next_look_ = now + look_us;
+      look_around();
+    }
+    if (look || changed) refresh();
+    name_revoked(result);
+    if (look || now >= next_try_) try_claims(result, look, now);
+    const auto next = std::min(pending_ ? now + shortest_us : next_look_, next_try_);
+    watch_->wake_after(std::chrono::microseconds(next - now));
+    return result;
+  }
+
+  std::vector<TopicPartition> awaited() const {
+    std::vector<TopicPartition> partitions;
+    for (const auto& partition : wanted_) {
+      if (!held_.contains(partition) && !failures_.contains(partition)) partitions.push_back(partition);
+    }
+    return partitions;
+  }
+
+  bool still_owns(const TopicPartition& partition) {
+    const auto held = held_.find(partition);
+    return held != held_.end() && (!store_.on_network() || held->second.claim.still_held());
+  }
+
+  void commit(const TopicPartition& partition, Offset next, std::int32_t leader_epoch, bool durable) {
+    if (!still_owns(partition)) fail_fenced(partition, "its claim is not ours");
+    const auto& held = held_.at(partition);
+    const auto lock = files_.lock_offset(partition.topic, partition.partition, wait());
+    const auto file = files_.offset(partition.topic, partition.partition);
+    if (!file || file->member != held.member) fail_fenced(partition, "it is another member's by now");
+    if (file->topic_id != held.topic.id) fail_fenced(partition, "the topic was made anew");
+    if (file->offset && *file->offset >= next) return;
+    const auto cuts = group::cuts_of(held.topic, partition.partition, store_.on_network());
+    files_.store_offset(partition.topic, partition.partition,
+                        {next, held.topic.id, leader_epoch, cuts, os::clock().now(), held.member, {}}, durable);
+  }
+
+  void release(const TopicPartition& partition) {
+    if (held_.erase(partition) == 0) return;
+    // It may be assigned to us all the same.
+    next_poll_ = next_try_ = 0;
+    watch_->wake_after(std::chrono::microseconds(0));
+  }
+
+  // Claims first, so that nobody waits for them; what cannot be written into the table, the others find out from the lock.
+  void leave() {
+    if (!member_.owns()) return;
+    held_.clear();
+    wanted_.clear();
+    failures_.clear();
+    try {
+      update(Intent::leave, wait());
+    } catch (const Error&) {
+    }
+    member_.unlock();
+  }
+
+ private:
+  enum class Intent { join, check, leave };
+
+  os::LockWait wait() const {
+    os::LockWait wait;
+    wait.timeout = options_.lock_timeout;
+    wait.stop = options_.stop;
+    return wait;
+  }
+  // Nobody who was stopped in the midst of something may stop us, too.
+  static os::LockWait no_wait() {
+    os::LockWait wait;
+    wait.timeout = std::chrono::milliseconds(0);
+    return wait;
+  }
+
+  void notice(const std::string& text) const {
+    if (options_.notice) options_.notice("group \"" + files_.name() + "\": " + text);
+  }
+
+  [[noreturn]] void fail_fenced(const TopicPartition& partition, const std::string& why) const {
+    throw Error(ErrorCode::fenced,
+                "group \"" + files_.name() + "\", " + address(partition) + ": member " + id_ + " may not commit: " + why);
+  }
+
+  // Changes the table, under group.lock, if there is something to change: dead members are dropped, we enter or leave, and the
+  // partitions are assigned anew.
+  void update(Intent intent, const os::LockWait& wait) {
+    const auto lock = files_.lock(wait);
+    auto table = stored_table();
+    bool changed = drop_dead(table);
+    if (intent == Intent::leave) {
+      os::remove_file(member_file_->path());
+      changed |= std::erase_if(table.members, [&](const auto& member) { return member.id == id_; }) > 0;
+    } else if (intent == Intent::join || table.find(id_) == nullptr) {
+      enter(table, intent);
+      changed = true;
+    }
+    changed |= refresh_topics(table);
+    if (!changed) return;
+    assign(table);
+    table.generation = std::max(table.generation, table_.generation) + 1;
+    files_.store_table(table);
+    sweep_member_files(table);
+  }
+
+  group::MemberTable stored_table() const {
+    try {
+      return files_.table();
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::damaged) throw;
+      notice(std::string("the table of members is made anew: ") + error.what());
+      return {};  // those who live find that they are missing, and enter themselves again
+    }
+  }
+
+  bool drop_dead(group::MemberTable& table) const {
+    return std::erase_if(table.members, [&](const auto& member) { return !files_.is_alive(member.id); }) > 0;
+  }
+
+  void enter(group::MemberTable& table, Intent intent) {
+    const auto assignor = group::name_of(options_.assignor);
+    if (table.members.empty()) table.assignor = assignor;
+    if (intent == Intent::join && table.assignor != assignor) {
+      throw Error(ErrorCode::refused, "group \"" + files_.name() + "\": its members use the assignor " + table.assignor +
+                                          ", not " + std::string(assignor) + "; " + group::describe(table.members.front()));
+    }
+    // Our file may be gone: this host was away for so long that another one took us for dead. Ids are never used again.
+    if (!member_.owns() || !member_.still_held() || !member_file_->in_place()) become_new_member();
+    MemberInfo self;
+    self.id = id_;
+    self.host = os::host_name();
+    self.pid = os::process_id();
+    self.since = os::clock().now();
+    self.commits = options_.commits;
+    for (const auto& [name, subscription] : subscriptions_) self.topics.push_back(name);
+    table.members.push_back(std::move(self));
+    std::sort(table.members.begin(), table.members.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
+  }
+
+  // Under group.lock: a member file that nobody has locked is taken for a dead member's.
+  void become_new_member() {
+    member_.unlock();
+    id_ = new_member_id();
+    member_file_ = os::FileLock::open(format::member_lock_path(files_.directory(), id_));
+    auto guard = member_file_->try_lock();
+    if (!guard) throw Error(ErrorCode::busy, member_file_->path() + ": locked by somebody else");
+    member_ = std::move(*guard);
+  }
+
+  // Member files of processes that died, or were killed before they stood in the table.
+  void sweep_member_files(const group::MemberTable& table) const {
+    for (const auto& id : files_.member_files()) {
+      if (table.find(id) == nullptr && !files_.is_alive(id)) {
+        os::remove_file(format::member_lock_path(files_.directory(), id));
+      }
+    }
+  }
+
+  // The topics of all members as they are now; true if they are not as the table says.
+  bool refresh_topics(group::MemberTable& table) const {
+    std::map<std::string, group::KnownTopic> now;
+    for (const auto& member : table.members) {
+      for (const auto& name : member.topics) {
+        if (now.contains(name)) continue;
+        try {
+          if (const auto topic = store_.find_topic(name)) now[name] = {topic->id, topic->partitions};
+        } catch (const Error&) {
+          // It cannot be read now; whoever tries to will say so.
+          if (const auto known = table.topics.find(name); known != table.topics.end()) now.insert(*known);
+        }
+      }
+    }
+    if (now == table.topics) return false;
+    table.topics = std::move(now);
+    return true;
+  }
+
+  void assign(group::MemberTable& table) const {
+    std::vector<group::Subscription> members;
+    for (const auto& member : table.members) members.push_back({member.id, member.topics, member.assigned});
+    group::PartitionCounts counts;
+    for (const auto& [name, topic] : table.topics) counts[name] = topic.partitions;
+    auto assignment = group::assign(options_.assignor, std::move(members), counts);
+    for (auto& member : table.members) member.assigned = std::move(assignment[member.id]);
+  }
+
+  // Finds dead members, and topics that are not as the table says.
+  void look_around() {
+    read_table();
+    bool stale = false;
+    for (auto& [name, subscription] : subscriptions_) {
+      look_up(name, subscription);
+      const auto known = table_.topics.find(name);
+      const auto& topic = subscription.topic;
+      const bool same =
+          known == table_.topics.end() ? !topic : topic && known->second == group::KnownTopic{topic->id, topic->partitions};
+      stale |= !same;
+    }
+    stale |= std::any_of(table_.members.begin(), table_.members.end(),
+                         [&](const auto& member) { return member.id != id_ && !files_.is_alive(member.id); });
+    if (stale) update_soon();
+  }
+
+  void look_up(const std::string& name, SubscribedTopic& subscription) const {
+    const auto path = format::topic_properties_path(format::topic_path(store_.directory(), name));
+    auto file = os::status_of(path);
+    if (is_same_file(file, subscription.file)) return;
+    try {
+      auto topic = store_.find_topic(name);
+      const bool was_there = subscription.topic.has_value();
+      if (was_there && !topic) notice("topic \"" + name + "\" was deleted");
+      if (was_there && topic && topic->id != subscription.topic->id) notice("topic \"" + name + "\" was deleted and made anew");
+      subscription.topic = std::move(topic);
+      subscription.file = file;
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::interrupted) throw;
+      // Looked up again the next time.
+    }
+  }
+
+  void update_soon() {
+    try {
+      update(Intent::check, no_wait());
+    } catch (const Error& error) {
+      if (!is_for_later(error)) throw;
+      pending_ = true;
+      next_look_ = 0;
+    }
+  }
+
+  // Reads the table; we are in it afterwards, unless somebody has it locked.
+  void refresh() {
+    read_table();
+    if (table_.find(id_) == nullptr) {
+      update_soon();
+      read_table();
+    }
+    std::set<TopicPartition> wanted;
+    if (const auto* self = table_.find(id_)) {
+      for (const auto& partition : self->assigned) {
+        const auto& topic = subscriptions_[partition.topic].topic;
+        if (topic && partition.partition < topic->partitions) wanted.insert(partition);
+      }
+    }
+    if (wanted != wanted_) {
+      wanted_ = std::move(wanted);
+      std::erase_if(claims_, [&](const auto& claim) { return !wanted_.contains(claim.first); });
+      std::erase_if(failures_, [&](const auto& failure) { return !wanted_.contains(failure.first); });
+      next_try_ = 0;
+      try_us_ = first_try_us;
+    }
+  }
+
+  // False if nothing has changed.
+  bool read_table() {
+    const auto text = os::read_file(format::group_properties_path(files_.directory()), group::most_table_bytes);
+    if (text && text == text_) return false;
+    text_ = text;
+    const auto generation = table_.generation;
+    try {
+      table_ = text ? group::parse_member_table(*text, format::group_properties_path(files_.directory())) : group::MemberTable{};
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::damaged) throw;
+      table_ = {};
+    }
+    table_.generation = std::max(table_.generation, generation);
+    return true;
+  }
+
+  void name_revoked(Rebalance& result) {
+    for (auto& [partition, held] : held_) {
+      const auto& topic = subscriptions_[partition.topic].topic;
+      const bool ours = wanted_.contains(partition) && topic && topic->id == held.topic.id && held.member == id_;
+      if (ours || held.revoked) continue;
+      held.revoked = true;
+      result.revoked.push_back(partition);
+    }
+  }
+
+  // Claims what is free of what is assigned to us. The table is read again in between: who holds group.lock and found us neither
+  // in the assignment nor with a claim may rely on that we take none.
+  void try_claims(Rebalance& result, bool with_failures, std::int64_t now) {
+    std::map<TopicPartition, os::FileLock::Guard> taken;
+    for (const auto& partition : wanted_) {
+      if (held_.contains(partition) || (failures_.contains(partition) && !with_failures)) continue;
+      report_failure(result, partition, [&] {
+        auto claim = claims_.find(partition);
+        if (claim == claims_.end()) {
+          claim = claims_.emplace(partition, files_.claim(partition.topic, partition.partition)).first;
+        }
+        if (auto guard = claim->second.try_lock()) taken.emplace(partition, *std::move(guard));
+      });
+    }
+    if (!taken.empty() && read_table()) {
+      // A new one: what was taken is given back, and tried again at once where it is still ours.
+      taken.clear();
+      pending_ = true;
+    }
+    for (auto& [partition, guard] : taken) {
+      report_failure(result, partition, [&] {
+        result.assigned.push_back(take(partition, std::move(guard)));
+        claims_.erase(partition);
+      });
+    }
+    const bool waiting = !awaited().empty();
+    if (!taken.empty()) try_us_ = first_try_us;
+    next_try_ = waiting ? now + try_us_ : std::numeric_limits<std::int64_t>::max();
+    if (waiting) try_us_ = std::min(2 * try_us_, longest_try_us);
+  }
+
+  // A partition whose files are broken must not keep the others from being consumed.
+  template <class Action>
+  void report_failure(Rebalance& result, const TopicPartition& partition, Action action) {
+    try {
+      action();
+      failures_.erase(partition);
+    } catch (const Error& error) {
+      if (is_for_later(error)) return;
+      auto& known = failures_[partition];
+      if (known == error.what()) return;
+      known = error.what();
+      result.failed.push_back({partition, error});
+    }
+  }
+
+  // We are the one who may commit from here on; the position is read only now.
+  AssignedPartition take(const TopicPartition& partition, os::FileLock::Guard claim) {
+    const auto& topic = *subscriptions_[partition.topic].topic;
+    const auto lock = files_.lock_offset(partition.topic, partition.partition, no_wait());
+    auto stored = files_.offset(partition.topic, partition.partition);
+    format::OffsetFile file;
+    AssignedPartition assigned{topic, partition.partition, {}};
+    if (stored && stored->topic_id == topic.id) {
+      file = *stored;
+    } else {
+      if (stored && stored->offset) {
+        notice(address(partition) + " has no position: the topic was made anew since offset " +
+               std::to_string(stored->offset->value) + " was committed");
+      }
+      file.topic_id = topic.id;
+    }
+    file.member = id_;
+    if (file.offset) {
+      const auto checked = group::check_position(file, store_, topic, partition.partition);
+      assigned.position = checked.position;
+      if (checked.position.offset != *file.offset) {
+        // What lay before the committed offset is gone. A commit only moves forward from what the file says, so it says where the
+        // log ended.
+        file.offset = checked.position.offset;
+        file.cuts = checked.cuts;
+        file.leader_epoch = no_epoch;
+        file.committed_at = os::clock().now();
+      }
+    }
+    if (!stored || *stored != file) files_.store_offset(partition.topic, partition.partition, file, false);
+    held_.insert_or_assign(partition, Held{topic, std::move(claim), id_, false});
+    return assigned;
+  }
+
+  Store store_;
+  GroupMemberOptions options_;
+  group::GroupFiles files_;
+  std::string id_;
+  std::optional<os::FileLock> member_file_;
+  os::FileLock::Guard member_;
+  std::unique_ptr<os::WatchDescriptor> watch_;
+  std::map<std::string, SubscribedTopic> subscriptions_;
+
+  std::optional<std::string> text_;  // of the table as last read
+  group::MemberTable table_;
+  std::set<TopicPartition> wanted_;  // assigned to us
+  std::map<TopicPartition, Held> held_;
+  std::map<TopicPartition, os::FileLock> claims_;   // opened, in other hands
+  std::map<TopicPartition, std::string> failures_;  // why a partition could not be taken
+  bool pending_ = true;                             // poll() has something to do
+  std::int64_t next_poll_ = 0;
+  std::int64_t next_look_ = 0;
+  std::int64_t next_try_ = 0;
+  std::int64_t try_us_ = first_try_us;
+};
+
+GroupMember::GroupMember(const Store& store, const Group& group, const std::vector<std::string>& topics,
+                         GroupMemberOptions options)
+    : impl_(std::make_unique<Impl>(store, group, topics, std::move(options))) {}
+GroupMember::~GroupMember() = default;
+GroupMember::GroupMember(GroupMember&&) noexcept = default;
+GroupMember& GroupMember::operator=(GroupMember&&) noexcept = default;
+
+const std::string& GroupMember::id() const { return impl_->id(); }
+Rebalance GroupMember::poll() { return impl_->poll(); }
+bool GroupMember::settled() const { return impl_->settled(); }
+std::vector<TopicPartition> GroupMember::awaited() const { return impl_->awaited(); }
+int GroupMember::descriptor() const { return impl_->descriptor(); }
+bool GroupMember::still_owns(const TopicPartition& partition) { return impl_->still_owns(partition); }
+void GroupMember::commit(const TopicPartition& partition, Offset next, std::int32_t leader_epoch, bool durable) {
+  impl_->commit(partition, next, leader_epoch, durable);
+}
+void GroupMember::release(const TopicPartition& partition) { impl_->release(partition); }
+void GroupMember::leave() { impl_->leave(); }
+
+}  // namespace partlog

@@ -1,0 +1,175 @@
+#include "group/member_table.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "base/time_text.h"
+#include "format/file_names.h"
+#include "format/properties.h"
+#include "partlog/error.h"
+
+namespace partlog::group {
+
+namespace {
+
+constexpr std::string_view member_prefix = "member.";
+constexpr std::string_view topic_prefix = "topic.";
+constexpr int most_partitions = std::numeric_limits<int>::max();
+
+// The words between single separators; none of an empty text.
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> words;
+  while (!text.empty()) {
+    const auto size = std::min(text.find(separator), text.size());
+    words.push_back(text.substr(0, size));
+    text.remove_prefix(std::min(size + 1, text.size()));
+  }
+  return words;
+}
+
+std::optional<int> small_number(std::string_view text) {
+  const auto value = format::parse_integer(text);
+  if (!value || *value < 0 || *value > most_partitions) return std::nullopt;
+  return static_cast<int>(*value);
+}
+
+// "0-3,6" behind its topic's name; false if it is no such thing. A damaged number must not make millions of partitions.
+bool add_partitions(std::string_view topic, std::string_view numbers, int limit, std::vector<TopicPartition>& to) {
+  for (const auto range : split(numbers, ',')) {
+    const auto dash = range.find('-');
+    const auto first = small_number(range.substr(0, dash));
+    const auto last = dash == std::string_view::npos ? first : small_number(range.substr(dash + 1));
+    if (!first || !last || *last < *first || *last >= limit) return false;
+    for (int p = *first; p <= *last; ++p) to.push_back({std::string(topic), p});
+  }
+  return !numbers.empty();
+}
+
+class Parser {
+ public:
+  Parser(const format::Properties& properties, const std::string& path) : properties_(properties), path_(path) {}
+
+  MemberTable table() {
+    table_.generation = format::integer_property(properties_, "generation", path_);
+    if (const auto assignor = properties_.find("assignor"); assignor != properties_.end()) table_.assignor = assignor->second;
+    for (const auto& [key, value] : properties_) {
+      if (key.starts_with(topic_prefix)) add_topic(key.substr(topic_prefix.size()), value);
+    }
+    std::map<std::string, MemberInfo> members;
+    for (const auto& [key, value] : properties_) {
+      if (!key.starts_with(member_prefix)) continue;
+      const auto dot = key.rfind('.');
+      if (dot < member_prefix.size()) damaged(key);
+      auto id = key.substr(member_prefix.size(), dot - member_prefix.size());
+      if (!format::name_fault(id).empty()) damaged(key);
+      auto& member = members[id];
+      member.id = std::move(id);
+      set(member, std::string_view(key).substr(dot + 1), key, value);
+    }
+    for (auto& [id, member] : members) table_.members.push_back(std::move(member));
+    return std::move(table_);
+  }
+
+ private:
+  [[noreturn]] void damaged(const std::string& key) const {
+    throw Error(ErrorCode::damaged, path_ + ": \"" + key + "\" is not what it should be");
+  }
+
+  void add_topic(const std::string& topic, const std::string& value) {
+    const auto words = split(value, ' ');
+    const auto partitions = words.size() == 2 ? small_number(words[1]) : std::nullopt;
+    if (!partitions) damaged(std::string(topic_prefix) + topic);
+    table_.topics[topic] = {std::string(words[0]), *partitions};
+  }
+
+  void set(MemberInfo& member, std::string_view attribute, const std::string& key, const std::string& value) const {
+    if (attribute == "host") {
+      member.host = value;
+    } else if (attribute == "pid") {
+      const auto pid = small_number(value);
+      if (!pid) damaged(key);
+      member.pid = *pid;
+    } else if (attribute == "since") {
+      const auto time = parse_iso_time(value);
+      if (!time) damaged(key);
+      member.since = *time;
+    } else if (attribute == "commits") {
+      if (value != "true" && value != "false") damaged(key);
+      member.commits = value == "true";
+    } else if (attribute == "topics") {
+      for (const auto topic : split(value, ' ')) member.topics.emplace_back(topic);
+    } else if (attribute == "assigned") {
+      for (const auto address : split(value, ' ')) add_assigned(member, address, key);
+    }
+  }
+
+  void add_assigned(MemberInfo& member, std::string_view address, const std::string& key) const {
+    const auto colon = address.find(':');
+    if (colon == std::string_view::npos) damaged(key);
+    const auto topic = table_.topics.find(std::string(address.substr(0, colon)));
+    if (topic == table_.topics.end()) damaged(key);
+    if (!add_partitions(topic->first, address.substr(colon + 1), topic->second.partitions, member.assigned)) damaged(key);
+  }
+
+  const format::Properties& properties_;
+  const std::string& path_;
+  MemberTable table_;
+};
+
+std::string addresses(const std::vector<TopicPartition>& sorted) {
+  std::string text;
+  for (std::size_t i = 0; i < sorted.size();) {
+    std::size_t end = i + 1;
+    while (end < sorted.size() && sorted[end].topic == sorted[i].topic &&
+           sorted[end].partition == sorted[end - 1].partition + 1) {
+      ++end;
+    }
+    const bool same_topic = i > 0 && sorted[i - 1].topic == sorted[i].topic;
+    text += same_topic ? "," : (i > 0 ? " " : "") + sorted[i].topic + ":";
+    text += std::to_string(sorted[i].partition);
+    if (end - i > 1) text += "-" + std::to_string(sorted[end - 1].partition);
+    i = end;
+  }
+  return text;
+}
+
+std::string words(const std::vector<std::string>& names) {
+  std::string text;
+  for (const auto& name : names) text += (text.empty() ? "" : " ") + name;
+  return text;
+}
+
+}  // namespace
+
+const MemberInfo* MemberTable::find(std::string_view id) const {
+  const auto found = std::find_if(members.begin(), members.end(), [&](const MemberInfo& m) { return m.id == id; });
+  return found == members.end() ? nullptr : &*found;
+}
+
+MemberTable parse_member_table(std::string_view text, const std::string& path) {
+  const auto properties = format::parse_properties(text, path);
+  if (!text.ends_with('\n')) {
+    throw Error(ErrorCode::damaged, path + (text.empty() ? ": the file is empty" : ": the last line has no end"));
+  }
+  return Parser(properties, path).table();
+}
+
+std::string format_member_table(const MemberTable& table) {
+  format::Properties properties{{"generation", std::to_string(table.generation)}, {"assignor", table.assignor}};
+  for (const auto& [topic, known] : table.topics) {
+    properties[std::string(topic_prefix) + topic] = known.id + " " + std::to_string(known.partitions);
+  }
+  for (const auto& member : table.members) {
+    const auto prefix = std::string(member_prefix) + member.id + ".";
+    properties[prefix + "host"] = member.host;
+    properties[prefix + "pid"] = std::to_string(member.pid);
+    properties[prefix + "since"] = iso_time(member.since);
+    properties[prefix + "commits"] = member.commits ? "true" : "false";
+    properties[prefix + "topics"] = words(member.topics);
+    properties[prefix + "assigned"] = addresses(member.assigned);
+  }
+  return format::format_properties(properties);
+}
+
+}  // namespace partlog::group

@@ -1,0 +1,40 @@
+// group.properties: who belongs to a group, and which partitions are assigned to whom. Properties:
+//
+//   assignor=sticky
+//   generation=7
+//   member.<id>.assigned=clicks:0-3,6 views:0       as record addresses
+//   member.<id>.commits=true
+//   member.<id>.host, .pid, .since                  ISO 8601 UTC
+//   member.<id>.topics=clicks views
+//   topic.<topic>=<topic id> <partitions>           as they were when the assignment was made
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "partlog/group.h"
+
+namespace partlog::group {
+
+struct KnownTopic {
+  std::string id;
+  int partitions = 0;
+  friend bool operator==(const KnownTopic&, const KnownTopic&) = default;
+};
+
+struct MemberTable {
+  std::int64_t generation = 0;
+  std::string assignor;
+  std::vector<MemberInfo> members;  // in the order of their ids
+  std::map<std::string, KnownTopic> topics;
+
+  const MemberInfo* find(std::string_view id) const;
+};
+
+MemberTable parse_member_table(std::string_view text, const std::string& path);  // Error(damaged)
+std::string format_member_table(const MemberTable& table);
+
+}  // namespace partlog::group

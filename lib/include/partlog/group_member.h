@@ -1,0 +1,102 @@
+// Membership of a consumer group: which partitions are ours now.
+//
+// A member lives as long as its process holds the lock on its member file: the kernel lets go of it the moment the process dies,
+// and another member takes its partitions over. No server, no heartbeat; a stopped process keeps what it has. Members learn of
+// each other through group.properties and by asking the kernel who holds the others' locks, every 250 ms.
+//
+// Whoever joins, leaves or finds a dead member computes the assignment (Kafka's RangeAssignor, RoundRobinAssignor, and a sticky
+// one that moves as few partitions as possible, as KIP-54 and KIP-429 want it); partitions that stay with a member are not
+// interrupted. What counts is not the table but the claim: a lock per partition held by whoever consumes it.
+//
+// A GroupMember belongs to one thread. It is left by leave() or by the destructor, which commits nothing. A process may have
+// several members, also of one group.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "partlog/error.h"
+#include "partlog/export.h"
+#include "partlog/group.h"
+#include "partlog/store.h"
+
+namespace partlog {
+
+enum class Assignor { range, roundrobin, sticky };
+
+struct GroupMemberOptions {
+  Assignor assignor = Assignor::sticky;
+  bool commits = true;  // false: scripts may commit for this member
+  std::optional<std::chrono::milliseconds> lock_timeout;
+  // See ProducerOptions::stop.
+  const std::atomic<bool>* stop = nullptr;
+  Notice notice;
+};
+
+// A partition that has become ours, with the position read after it did.
+struct AssignedPartition {
+  Topic topic;
+  int partition = 0;
+  std::optional<GroupPosition> position;  // nullopt: the group has none
+};
+
+// A partition that is assigned to us and free, but whose files could not be read or written.
+struct FailedPartition {
+  TopicPartition partition;
+  Error error;
+};
+
+struct Rebalance {
+  // To be given up: finish the batch in hand, commit, release().
+  std::vector<TopicPartition> revoked;
+  // Ours from now on. They are in no other member's hands.
+  std::vector<AssignedPartition> assigned;
+  // Not ours because of an Error (a damaged offset file, too many open files); the others are not affected. Named once, and tried
+  // again every 250 ms.
+  std::vector<FailedPartition> failed;
+};
+
+class PARTLOG_EXPORT GroupMember {
+ public:
+  // Joins; the group is made if it is absent. Error(not_found) for a topic that does not exist; Error(refused) where nothing may
+  // be written or live members use another assignor; Error(busy) after the time-out.
+  GroupMember(const Store& store, const Group& group, const std::vector<std::string>& topics, GroupMemberOptions options);
+  ~GroupMember();
+  GroupMember(GroupMember&&) noexcept;
+  GroupMember& operator=(GroupMember&&) noexcept;
+
+  const std::string& id() const;
+
+  // Looks for changes and tries to claim what is assigned to us and not yet ours. Costs no system call unless something changed
+  // or 250 ms are over (`now`). A revoked partition is named once and stays ours until release().
+  Rebalance poll();
+  // Whether poll() has something to do at once: whether to wait at all. False after each poll() but while changes come in.
+  bool settled() const;
+  // Partitions assigned to us that somebody else still holds.
+  std::vector<TopicPartition> awaited() const;
+  // Readable when poll() has something to do; -1: nothing to wait on (network file system), poll() every 250 ms.
+  int descriptor() const;
+
+  // On a network file system, where a lease may have lapsed: whether the claim is still ours; asked before records are handed on.
+  // Locally true without a system call.
+  bool still_owns(const TopicPartition& partition);
+  // Moves the position forward; a lower one changes nothing. Survives kill -9 on return; durable only if `durable`. Error(fenced)
+  // if the partition is no longer ours: its claim lost, or the offset file names another member.
+  void commit(const TopicPartition& partition, Offset next, std::int32_t leader_epoch = no_epoch, bool durable = false);
+  // Gives a partition up.
+  void release(const TopicPartition& partition);
+  // Gives everything up, so that the others take it over at once; durable or not as the commits were. Nothing else may be called
+  // afterwards.
+  void leave();
+
+ private:
+  class PARTLOG_LOCAL Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace partlog
