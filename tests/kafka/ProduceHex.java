@@ -1,6 +1,6 @@
 // Sends records through Kafka's Java producer with its default partitioner and says where each of them went.
 //
-// Usage: kafka run ProduceHex ADDRESS TOPIC [PROPERTY=VALUE...] <"KEY VALUE" lines in hexadecimal digits; "-" is null
+// Usage: kafka run ProduceHex ADDRESS TOPIC [PROPERTY=VALUE...] <"KEY VALUE [TIMESTAMP]" lines; key and value in hexadecimal digits, "-" is null
 // Prints "PARTITION OFFSET", one line a record, in the order of the input.
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
@@ -31,7 +31,7 @@ public class ProduceHex {
             BufferedReader input = new BufferedReader(new InputStreamReader(System.in));
             for (String line; (line = input.readLine()) != null; ) {
                 String[] field = line.split(" ", -1);
-                sent.add(producer.send(new ProducerRecord<>(args[1], bytes(field[0]), bytes(field[1]))));
+                sent.add(producer.send(new ProducerRecord<>(args[1], null, field.length > 2 ? Long.valueOf(field[2]) : null, bytes(field[0]), bytes(field[1]))));
             }
         }
         StringBuilder out = new StringBuilder();

@@ -66,10 +66,20 @@ class Broker:
         kafka("topics", "--bootstrap-server", self.address, "--create", "--topic", name, "--partitions", partitions, *options)
 
     def produce(self, topic, records, *properties):
-        """Sends (key, value) pairs through the Java producer; the (partition, offset) of each."""
-        lines = [f"{'-' if key is None else key.hex()} {'-' if value is None else value.hex()}" for key, value in records]
+        """Sends (key, value) or (key, value, timestamp) through the Java producer; the (partition, offset) of each."""
+        lines = [" ".join(["-" if key is None else key.hex(), "-" if value is None else value.hex(), *map(str, timestamp)])
+                 for key, value, *timestamp in records]
         out, _ = kafka("run", "ProduceHex", self.address, topic, *properties, lines=lines)
         return [tuple(map(int, line.split())) for line in out.splitlines()]
+
+    def reset_offsets(self, group, *arguments):
+        """The plan of Kafka's tool: {(topic, partition): new offset}."""
+        out, _ = kafka("groups", "--bootstrap-server", self.address, "--reset-offsets", "--group", group, *arguments)
+        rows = [line.split() for line in out.splitlines()]
+        return {(row[1], int(row[2])): int(row[3]) for row in rows if len(row) == 4 and row[0] == group}
+
+    def export_offsets(self, *arguments):
+        return kafka("groups", "--bootstrap-server", self.address, "--reset-offsets", *arguments, "--export", "--dry-run")[0]
 
     def consume(self, topic):
         """What the Java consumer gets: ({partition: (start, end)}, {partition: [Record as a dict]})."""

@@ -277,6 +277,44 @@ class BesideBroker(KafkaTest):
                 self.assertEqual(got, {n: (key, theirs[n]) for n, key in plain.items()})
         beside.say(f"partitioner: {len(keys)} keys over 12 and over 5 partitions land alike")
 
+    def test_offsets_are_reset_as_kafkas_tool_does_it(self):
+        """The same plan for every target, and either tool reads what the other exported."""
+        topics = ("plan", "a-name-that-is-longer-than-24-characters")  # the tool puts names in quotes if they are that long
+        times = (1000, 2000, 2000, 2000, 3000)
+        for topic in topics:
+            self.broker.create_topic(topic, 1)
+            places = self.broker.produce(topic, [(None, b"%d" % t, t) for t in times], "enable.idempotence=false")
+            self.assertEqual(places, [(0, offset) for offset in range(len(times))])
+            self.create(topic)
+            self.produce(as_input([(None, b"%d" % t, [], t) for t in times]), "-J", topic=topic)
+        self.broker.reset_offsets("g", "--topic", "plan", "--to-offset", "2", "--execute")
+        self.reset_offsets("plan", "--to-offset", "2", "--execute")
+        for target in (["--to-earliest"], ["--to-current"], ["--to-offset", "77"], ["--shift-by", "2"], ["--shift-by", "-77"],
+                       ["--to-datetime", "1970-01-01T00:00:02.000"], ["--to-datetime", "1970-01-01T02:00:02.001+02:00"],
+                       ["--to-datetime", "1970-01-01T00:00:03.001"], ["--by-duration", "P1DT2H"]):
+            theirs = self.broker.reset_offsets("g", "--topic", "plan", *target, "--dry-run")
+            self.assertEqual(self.reset_offsets("plan", *target, "--dry-run"), theirs, target)
+        # Without a position the tool takes the end for it.
+        theirs = self.broker.reset_offsets("new", "--topic", "plan", "--to-current", "--dry-run")
+        self.assertEqual(self.reset_offsets("plan", "--to-current", "--dry-run", group="new"), theirs)
+
+        self.broker.reset_offsets("g", "--topic", topics[1], "--to-offset", "3", "--execute")
+        self.broker.reset_offsets("h", "--topic", "plan", "--to-offset", "1", "--execute")
+        ours = {("plan", 0): 2, (topics[1], 0): 3}
+        exported = Path(self.directory) / "exported.csv"
+        for groups in (["--group", "g"], ["--group", "g", "--group", "h"]):  # the latter with the group in front
+            exported.write_text(self.broker.export_offsets(*groups, "--all-topics", "--to-current"))
+            self.reset_offsets(*topics, "--to-latest", "--execute")
+            self.assertEqual(self.reset_offsets("--from-file", str(exported), "--execute"), ours)
+            self.assertEqual(self.reset_offsets("--all-topics", "--to-current", "--dry-run"), ours)
+        self.reset_offsets(*topics, "--shift-by", "1", "--execute")
+        exported.write_bytes(self.run_program("reset-offset", "-g", "g", "--all-topics", "--to-current", "--export").out)
+        self.assertEqual(self.broker.reset_offsets("g", "--from-file", exported, "--execute"), {("plan", 0): 3, (topics[1], 0): 4})
+
+    def reset_offsets(self, *arguments, group="g"):
+        rows = self.run_program("reset-offset", "-g", group, *arguments, "--json").json()
+        return {(row["topic"], row["partition"]): row["new"] for row in rows}
+
     def test_partitions_move_to_a_broker_and_back(self):
         rng = harness.new_random("moves")
         self.expect_sound = False  # the reader of the harness takes nothing but what we write; here Kafka's tool checks

@@ -269,6 +269,10 @@ class What(ResetTest):
         self.assertRegex(result.text, r"t\b.*0|position")
         self.assertEqual(self.offset_files(), {})
 
+    def test_to_current_without_a_position_is_the_end(self):
+        """As Kafka's tool does it."""
+        self.assertEqual(self.planned("t", "--to-current")["new"], END)
+
     def test_usage(self):
         self.commit("t:0:1")
         positions = self.file("t,0,1\n")
