@@ -67,9 +67,12 @@ constexpr Habit habits[] = {
     {"-b", "there is no broker: --dir names the directory of the store"},
     {"--bootstrap-server", "there is no broker: --dir names the directory of the store"},
     {"--broker-list", "there is no broker: --dir names the directory of the store"},
-    {"-G", "there are no consumer groups yet"},
-    {"--group", "there are no consumer groups yet"},
-    {"-g", "there are no consumer groups yet"},
+    {"-G", "see --group of consume"},
+    {"--group", "groups are operands of describe-group and delete-group; see partlog help for the commands that take --group"},
+    {"-g", "groups are operands of describe-group and delete-group; see partlog help for the commands that take --group"},
+    {"--all-groups", "groups are named; list-groups has them all"},
+    {"--reset-offsets", "the command comes first: partlog reset-offset"},
+    {"--delete-offsets", "the command comes first: partlog delete-offsets"},
     {"-X", "there is no client to configure; topics are: alter-topic --config"},
     {"-m", "see --lock-timeout, and --idle-timeout of consume"},
     {"--timeout-ms", "see --idle-timeout of consume"},
@@ -142,9 +145,11 @@ void OptionSet::number(std::string_view names, std::string_view value_name, std:
   add(names, value_name, help, [&target, name, least, most](const std::string& value) {
     target = parse_decimal(value);
     if (target && *target >= least && *target <= most) return;
-    std::string range = most == std::numeric_limits<std::int64_t>::max()
-                            ? "a whole number from " + std::to_string(least) + " on"
-                            : "a whole number from " + std::to_string(least) + " to " + std::to_string(most);
+    std::string range = "a whole number";
+    if (least != std::numeric_limits<std::int64_t>::min()) {
+      range += " from " + std::to_string(least);
+      range += most == std::numeric_limits<std::int64_t>::max() ? " on" : " to " + std::to_string(most);
+    }
     throw UsageError(name + " needs " + range + ", not '" + value + "'");
   });
 }

@@ -2,7 +2,7 @@
 
 # Sets options, those of them that take a value, and what the operands are.
 _partlog_of() {
-  commands='create-topic alter-topic delete-topic list-topics describe-topic get-offsets produce consume help'
+  commands='create-topic alter-topic delete-topic list-topics describe-topic get-offsets produce consume commit reset-offset list-groups describe-group delete-group delete-offsets check-lag locks help'
   first='' others=''
   case $1 in
     '')
@@ -47,6 +47,44 @@ _partlog_of() {
       valued='-p --partition -o --offset --since --until --tail -c --count --idle-timeout --merge --reset -k --key -H --header --grep -K --key-delimiter -D --delimiter --null-marker -f --format -d --dir --lock-timeout'
       first='topic' others='topic'
       ;;
+    commit)
+      options='-g --group --from-file --processed --metadata -n --dry-run -d --dir --lock-timeout -q --quiet -v --verbose -h --help'
+      valued='-g --group --from-file --metadata -d --dir --lock-timeout'
+      first='topic' others='topic'
+      ;;
+    reset-offset)
+      options='-g --group --all-topics --to-earliest --to-latest --to-current --to-offset --shift-by --to-datetime --by-duration --from-file --to-group --local -n --dry-run --execute --export --json --tsv --no-header -d --dir --lock-timeout -q --quiet -v --verbose -h --help'
+      valued='-g --group --to-offset --shift-by --to-datetime --by-duration --from-file --to-group -d --dir --lock-timeout'
+      first='topic' others='topic'
+      ;;
+    list-groups)
+      options='--json --tsv --no-header -d --dir --lock-timeout -q --quiet -v --verbose -h --help'
+      valued='-d --dir --lock-timeout'
+      ;;
+    describe-group)
+      options='--members --json --tsv --no-header -d --dir --lock-timeout -q --quiet -v --verbose -h --help'
+      valued='-d --dir --lock-timeout'
+      first='group' others='group'
+      ;;
+    delete-group)
+      options='--if-exists --yes -n --dry-run -d --dir --lock-timeout -q --quiet -v --verbose -h --help'
+      valued='-d --dir --lock-timeout'
+      first='group' others='group'
+      ;;
+    delete-offsets)
+      options='-g --group --if-exists --yes -n --dry-run -d --dir --lock-timeout -q --quiet -v --verbose -h --help'
+      valued='-g --group -d --dir --lock-timeout'
+      first='topic' others='topic'
+      ;;
+    check-lag)
+      options='-g --group --max --json --tsv --no-header -d --dir --lock-timeout -q --quiet -v --verbose -h --help'
+      valued='-g --group --max -d --dir --lock-timeout'
+      first='topic' others='topic'
+      ;;
+    locks)
+      options='--all --json --tsv --no-header -d --dir --lock-timeout -q --quiet -v --verbose -h --help'
+      valued='-d --dir --lock-timeout'
+      ;;
     help)
       options='--list -d --dir --lock-timeout -q --quiet -v --verbose -h --help'
       valued='-d --dir --lock-timeout'
@@ -56,8 +94,8 @@ _partlog_of() {
   esac
 }
 
-# The topics of the store that the command line names.
-_partlog_topics() {
+# The topics (list-topics) or groups (list-groups) of the store that the command line names.
+_partlog_names() {
   local directory=() i
   for ((i = 1; i < ${#words[@]} - 1; ++i)); do
     case ${words[i]} in
@@ -65,7 +103,7 @@ _partlog_topics() {
       --dir=*) directory=(-d "${words[i]#--dir=}") ;;
     esac
   done
-  "${words[0]/#\~/$HOME}" "${directory[@]}" list-topics --tsv --no-header 2> /dev/null | cut -f 1
+  "${words[0]/#\~/$HOME}" "${directory[@]}" "$1" --tsv --no-header 2> /dev/null | cut -f 1
 }
 
 _partlog() {
@@ -108,6 +146,8 @@ _partlog() {
       consume:-o | consume:--offset) values='beginning end' ;;
       consume:--merge) values='time' ;;
       consume:--reset) values='earliest latest fail' ;;
+      *:--group | *:--to-group | *:-g) values=$(_partlog_names list-groups) ;;
+      *:--from-file | *:--positions) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); compopt -o filenames 2> /dev/null ;;
       *:-d | *:--dir) mapfile -t COMPREPLY < <(compgen -d -- "$cur"); compopt -o filenames 2> /dev/null ;;
     esac
   elif [[ $cur == -* ]]; then
@@ -117,7 +157,8 @@ _partlog() {
   else
     ((operands > 0)) && first=$others
     case $first in
-      topic) values=$(_partlog_topics) ;;
+      topic) values=$(_partlog_names list-topics) ;;
+      group) values=$(_partlog_names list-groups) ;;
       command) values=$commands ;;
       file) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); compopt -o filenames 2> /dev/null ;;
     esac

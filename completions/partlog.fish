@@ -30,8 +30,8 @@ function __partlog_has_operand
     set -q words[2]
 end
 
-# The topics of the store that the command line names.
-function __partlog_topics
+# The topics (list-topics) or groups (list-groups) of the store that the command line names.
+function __partlog_names
     set -l words (commandline -opc)
     command -q $words[1]; or return
     set -l directory
@@ -43,7 +43,7 @@ function __partlog_topics
                 set directory -d (string replace -- --dir= '' $words[$i])
         end
     end
-    $words[1] $directory list-topics --tsv --no-header 2>/dev/null | cut -f 1
+    $words[1] $directory $argv[1] --tsv --no-header 2>/dev/null | cut -f 1
 end
 
 complete -c partlog -f
@@ -55,6 +55,14 @@ complete -c partlog -n __partlog_no_command -a describe-topic -d 'list the parti
 complete -c partlog -n __partlog_no_command -a get-offsets -d 'look up offsets by time, or the start or the end of partitions'
 complete -c partlog -n __partlog_no_command -a produce -d 'append records to a topic, one for each line of the input'
 complete -c partlog -n __partlog_no_command -a consume -d 'print the records of topics'
+complete -c partlog -n __partlog_no_command -a commit -d 'move a group\'s positions forward'
+complete -c partlog -n __partlog_no_command -a reset-offset -d 'move a group\'s positions to offsets, times, or where another group stands'
+complete -c partlog -n __partlog_no_command -a list-groups -d 'list the consumer groups of the store'
+complete -c partlog -n __partlog_no_command -a describe-group -d 'list where groups stand, and who reads for them'
+complete -c partlog -n __partlog_no_command -a delete-group -d 'remove groups with all their positions'
+complete -c partlog -n __partlog_no_command -a delete-offsets -d 'remove a group\'s positions in topics'
+complete -c partlog -n __partlog_no_command -a check-lag -d 'tell whether a group is more than so many records behind'
+complete -c partlog -n __partlog_no_command -a locks -d 'list who holds which lock, and since when'
 complete -c partlog -n __partlog_no_command -a help -d 'describe the program or one of its commands'
 complete -c partlog -n '__partlog_no_command' -s d -l dir -x -a '(__fish_complete_directories)' -d 'the store; else $PARTLOG_DIR, else ${XDG_DATA_HOME:-~/.local/share}/partlog'
 complete -c partlog -n '__partlog_no_command' -l lock-timeout -x -d 'give up when a lock is not free within TIME (status 6)'
@@ -81,7 +89,7 @@ complete -c partlog -n '__partlog_command alter-topic' -l lock-timeout -x -d 'gi
 complete -c partlog -n '__partlog_command alter-topic' -s q -l quiet -d 'no notices'
 complete -c partlog -n '__partlog_command alter-topic' -s v -l verbose -d 'more notices'
 complete -c partlog -n '__partlog_command alter-topic' -s h -l help -d 'print this help'
-complete -c partlog -n '__partlog_command alter-topic' -a '(__partlog_topics)'
+complete -c partlog -n '__partlog_command alter-topic' -a '(__partlog_names list-topics)'
 
 complete -c partlog -n '__partlog_command delete-topic' -l if-exists -d 'a topic that does not exist is no error'
 complete -c partlog -n '__partlog_command delete-topic' -l yes -d 'do not ask'
@@ -91,7 +99,7 @@ complete -c partlog -n '__partlog_command delete-topic' -l lock-timeout -x -d 'g
 complete -c partlog -n '__partlog_command delete-topic' -s q -l quiet -d 'no notices'
 complete -c partlog -n '__partlog_command delete-topic' -s v -l verbose -d 'more notices'
 complete -c partlog -n '__partlog_command delete-topic' -s h -l help -d 'print this help'
-complete -c partlog -n '__partlog_command delete-topic' -a '(__partlog_topics)'
+complete -c partlog -n '__partlog_command delete-topic' -a '(__partlog_names list-topics)'
 
 complete -c partlog -n '__partlog_command list-topics' -l json -d 'print one JSON array of objects'
 complete -c partlog -n '__partlog_command list-topics' -l tsv -d 'print tab-separated values under a header line'
@@ -112,7 +120,7 @@ complete -c partlog -n '__partlog_command describe-topic' -l lock-timeout -x -d 
 complete -c partlog -n '__partlog_command describe-topic' -s q -l quiet -d 'no notices'
 complete -c partlog -n '__partlog_command describe-topic' -s v -l verbose -d 'more notices'
 complete -c partlog -n '__partlog_command describe-topic' -s h -l help -d 'print this help'
-complete -c partlog -n '__partlog_command describe-topic' -a '(__partlog_topics)'
+complete -c partlog -n '__partlog_command describe-topic' -a '(__partlog_names list-topics)'
 
 complete -c partlog -n '__partlog_command get-offsets' -l time -x -a 'earliest latest max-timestamp' -d 'earliest (-2), latest (-1, the default), max-timestamp (-3), or a time: the first record at or after it'
 complete -c partlog -n '__partlog_command get-offsets' -l local -d 'a time without zone is local time, not UTC'
@@ -124,7 +132,7 @@ complete -c partlog -n '__partlog_command get-offsets' -l lock-timeout -x -d 'gi
 complete -c partlog -n '__partlog_command get-offsets' -s q -l quiet -d 'no notices'
 complete -c partlog -n '__partlog_command get-offsets' -s v -l verbose -d 'more notices'
 complete -c partlog -n '__partlog_command get-offsets' -s h -l help -d 'print this help'
-complete -c partlog -n '__partlog_command get-offsets' -a '(__partlog_topics)'
+complete -c partlog -n '__partlog_command get-offsets' -a '(__partlog_names list-topics)'
 
 complete -c partlog -n '__partlog_command produce' -s k -l key -x -d 'the key of records that come without one'
 complete -c partlog -n '__partlog_command produce' -s K -l key-delimiter -x -d 'what stands before the first DELIM in a record is its key'
@@ -157,7 +165,7 @@ complete -c partlog -n '__partlog_command produce' -l lock-timeout -x -d 'give u
 complete -c partlog -n '__partlog_command produce' -s q -l quiet -d 'no notices'
 complete -c partlog -n '__partlog_command produce' -s v -l verbose -d 'more notices'
 complete -c partlog -n '__partlog_command produce' -s h -l help -d 'print this help'
-complete -c partlog -n '__partlog_command produce; and not __partlog_has_operand' -a '(__partlog_topics)'
+complete -c partlog -n '__partlog_command produce; and not __partlog_has_operand' -a '(__partlog_names list-topics)'
 complete -c partlog -n '__partlog_command produce; and __partlog_has_operand' -F
 
 complete -c partlog -n '__partlog_command consume' -s p -l partition -x -d 'read partition N (or 0,2 or 0-3) of the topics; may be repeated'
@@ -190,7 +198,107 @@ complete -c partlog -n '__partlog_command consume' -l lock-timeout -x -d 'give u
 complete -c partlog -n '__partlog_command consume' -s q -l quiet -d 'no notices'
 complete -c partlog -n '__partlog_command consume' -s v -l verbose -d 'more notices'
 complete -c partlog -n '__partlog_command consume' -s h -l help -d 'print this help'
-complete -c partlog -n '__partlog_command consume' -a '(__partlog_topics)'
+complete -c partlog -n '__partlog_command consume' -a '(__partlog_names list-topics)'
+
+complete -c partlog -n '__partlog_command commit' -s g -l group -x -a '(__partlog_names list-groups)' -d 'the group (must be given)'
+complete -c partlog -n '__partlog_command commit' -l from-file -r -F -d 'the positions stand in FILE (- is standard input): topic,partition,offset'
+complete -c partlog -n '__partlog_command commit' -l processed -d 'the offsets are those of the last records handled, not of the next to read'
+complete -c partlog -n '__partlog_command commit' -l metadata -x -d 'a text to be kept with the positions'
+complete -c partlog -n '__partlog_command commit' -s n -l dry-run -d 'print what would be done, and do nothing'
+complete -c partlog -n '__partlog_command commit' -s d -l dir -x -a '(__fish_complete_directories)' -d 'the store; else $PARTLOG_DIR, else ${XDG_DATA_HOME:-~/.local/share}/partlog'
+complete -c partlog -n '__partlog_command commit' -l lock-timeout -x -d 'give up when a lock is not free within TIME (status 6)'
+complete -c partlog -n '__partlog_command commit' -s q -l quiet -d 'no notices'
+complete -c partlog -n '__partlog_command commit' -s v -l verbose -d 'more notices'
+complete -c partlog -n '__partlog_command commit' -s h -l help -d 'print this help'
+complete -c partlog -n '__partlog_command commit' -a '(__partlog_names list-topics)'
+
+complete -c partlog -n '__partlog_command reset-offset' -s g -l group -x -a '(__partlog_names list-groups)' -d 'the group (must be given)'
+complete -c partlog -n '__partlog_command reset-offset' -l all-topics -d 'all partitions in which the group has a position'
+complete -c partlog -n '__partlog_command reset-offset' -l to-earliest -d 'to the start of the log'
+complete -c partlog -n '__partlog_command reset-offset' -l to-latest -d 'to the end of the log'
+complete -c partlog -n '__partlog_command reset-offset' -l to-current -d 'to where the group stands'
+complete -c partlog -n '__partlog_command reset-offset' -l to-offset -x -d 'to offset N'
+complete -c partlog -n '__partlog_command reset-offset' -l shift-by -x -d 'N records forward from where the group stands, back if N is negative'
+complete -c partlog -n '__partlog_command reset-offset' -l to-datetime -x -d 'to the first record at or after TIME'
+complete -c partlog -n '__partlog_command reset-offset' -l by-duration -x -d 'to the first record of the last TIME'
+complete -c partlog -n '__partlog_command reset-offset' -l from-file -r -F -d 'to what FILE says (- is standard input): topic,partition,offset'
+complete -c partlog -n '__partlog_command reset-offset' -l to-group -x -a '(__partlog_names list-groups)' -d 'to where GROUP stands'
+complete -c partlog -n '__partlog_command reset-offset' -l local -d 'a time without zone is local time, not UTC'
+complete -c partlog -n '__partlog_command reset-offset' -s n -l dry-run -d 'print what would be done, and do nothing'
+complete -c partlog -n '__partlog_command reset-offset' -l execute -d 'do it'
+complete -c partlog -n '__partlog_command reset-offset' -l export -d 'print the offsets as --from-file reads them, and do nothing'
+complete -c partlog -n '__partlog_command reset-offset' -l json -d 'print one JSON array of objects'
+complete -c partlog -n '__partlog_command reset-offset' -l tsv -d 'print tab-separated values under a header line'
+complete -c partlog -n '__partlog_command reset-offset' -l no-header -d 'without the header line'
+complete -c partlog -n '__partlog_command reset-offset' -s d -l dir -x -a '(__fish_complete_directories)' -d 'the store; else $PARTLOG_DIR, else ${XDG_DATA_HOME:-~/.local/share}/partlog'
+complete -c partlog -n '__partlog_command reset-offset' -l lock-timeout -x -d 'give up when a lock is not free within TIME (status 6)'
+complete -c partlog -n '__partlog_command reset-offset' -s q -l quiet -d 'no notices'
+complete -c partlog -n '__partlog_command reset-offset' -s v -l verbose -d 'more notices'
+complete -c partlog -n '__partlog_command reset-offset' -s h -l help -d 'print this help'
+complete -c partlog -n '__partlog_command reset-offset' -a '(__partlog_names list-topics)'
+
+complete -c partlog -n '__partlog_command list-groups' -l json -d 'print one JSON array of objects'
+complete -c partlog -n '__partlog_command list-groups' -l tsv -d 'print tab-separated values under a header line'
+complete -c partlog -n '__partlog_command list-groups' -l no-header -d 'without the header line'
+complete -c partlog -n '__partlog_command list-groups' -s d -l dir -x -a '(__fish_complete_directories)' -d 'the store; else $PARTLOG_DIR, else ${XDG_DATA_HOME:-~/.local/share}/partlog'
+complete -c partlog -n '__partlog_command list-groups' -l lock-timeout -x -d 'give up when a lock is not free within TIME (status 6)'
+complete -c partlog -n '__partlog_command list-groups' -s q -l quiet -d 'no notices'
+complete -c partlog -n '__partlog_command list-groups' -s v -l verbose -d 'more notices'
+complete -c partlog -n '__partlog_command list-groups' -s h -l help -d 'print this help'
+
+complete -c partlog -n '__partlog_command describe-group' -l members -d 'the live members, and what each has'
+complete -c partlog -n '__partlog_command describe-group' -l json -d 'print one JSON array of objects'
+complete -c partlog -n '__partlog_command describe-group' -l tsv -d 'print tab-separated values under a header line'
+complete -c partlog -n '__partlog_command describe-group' -l no-header -d 'without the header line'
+complete -c partlog -n '__partlog_command describe-group' -s d -l dir -x -a '(__fish_complete_directories)' -d 'the store; else $PARTLOG_DIR, else ${XDG_DATA_HOME:-~/.local/share}/partlog'
+complete -c partlog -n '__partlog_command describe-group' -l lock-timeout -x -d 'give up when a lock is not free within TIME (status 6)'
+complete -c partlog -n '__partlog_command describe-group' -s q -l quiet -d 'no notices'
+complete -c partlog -n '__partlog_command describe-group' -s v -l verbose -d 'more notices'
+complete -c partlog -n '__partlog_command describe-group' -s h -l help -d 'print this help'
+complete -c partlog -n '__partlog_command describe-group' -a '(__partlog_names list-groups)'
+
+complete -c partlog -n '__partlog_command delete-group' -l if-exists -d 'a group that does not exist is no error'
+complete -c partlog -n '__partlog_command delete-group' -l yes -d 'do not ask'
+complete -c partlog -n '__partlog_command delete-group' -s n -l dry-run -d 'print what would be done, and do nothing'
+complete -c partlog -n '__partlog_command delete-group' -s d -l dir -x -a '(__fish_complete_directories)' -d 'the store; else $PARTLOG_DIR, else ${XDG_DATA_HOME:-~/.local/share}/partlog'
+complete -c partlog -n '__partlog_command delete-group' -l lock-timeout -x -d 'give up when a lock is not free within TIME (status 6)'
+complete -c partlog -n '__partlog_command delete-group' -s q -l quiet -d 'no notices'
+complete -c partlog -n '__partlog_command delete-group' -s v -l verbose -d 'more notices'
+complete -c partlog -n '__partlog_command delete-group' -s h -l help -d 'print this help'
+complete -c partlog -n '__partlog_command delete-group' -a '(__partlog_names list-groups)'
+
+complete -c partlog -n '__partlog_command delete-offsets' -s g -l group -x -a '(__partlog_names list-groups)' -d 'the group (must be given)'
+complete -c partlog -n '__partlog_command delete-offsets' -l if-exists -d 'a group or a position that does not exist is no error'
+complete -c partlog -n '__partlog_command delete-offsets' -l yes -d 'do not ask'
+complete -c partlog -n '__partlog_command delete-offsets' -s n -l dry-run -d 'print what would be done, and do nothing'
+complete -c partlog -n '__partlog_command delete-offsets' -s d -l dir -x -a '(__fish_complete_directories)' -d 'the store; else $PARTLOG_DIR, else ${XDG_DATA_HOME:-~/.local/share}/partlog'
+complete -c partlog -n '__partlog_command delete-offsets' -l lock-timeout -x -d 'give up when a lock is not free within TIME (status 6)'
+complete -c partlog -n '__partlog_command delete-offsets' -s q -l quiet -d 'no notices'
+complete -c partlog -n '__partlog_command delete-offsets' -s v -l verbose -d 'more notices'
+complete -c partlog -n '__partlog_command delete-offsets' -s h -l help -d 'print this help'
+complete -c partlog -n '__partlog_command delete-offsets' -a '(__partlog_names list-topics)'
+
+complete -c partlog -n '__partlog_command check-lag' -s g -l group -x -a '(__partlog_names list-groups)' -d 'the group (must be given)'
+complete -c partlog -n '__partlog_command check-lag' -l max -x -d 'the largest lag that is no alarm (must be given)'
+complete -c partlog -n '__partlog_command check-lag' -l json -d 'print one JSON array of objects'
+complete -c partlog -n '__partlog_command check-lag' -l tsv -d 'print tab-separated values under a header line'
+complete -c partlog -n '__partlog_command check-lag' -l no-header -d 'without the header line'
+complete -c partlog -n '__partlog_command check-lag' -s d -l dir -x -a '(__fish_complete_directories)' -d 'the store; else $PARTLOG_DIR, else ${XDG_DATA_HOME:-~/.local/share}/partlog'
+complete -c partlog -n '__partlog_command check-lag' -l lock-timeout -x -d 'give up when a lock is not free within TIME (status 6)'
+complete -c partlog -n '__partlog_command check-lag' -s q -l quiet -d 'no notices'
+complete -c partlog -n '__partlog_command check-lag' -s v -l verbose -d 'more notices'
+complete -c partlog -n '__partlog_command check-lag' -s h -l help -d 'print this help'
+complete -c partlog -n '__partlog_command check-lag' -a '(__partlog_names list-topics)'
+
+complete -c partlog -n '__partlog_command locks' -l all -d 'all locks there are, also those that nobody holds'
+complete -c partlog -n '__partlog_command locks' -l json -d 'print one JSON array of objects'
+complete -c partlog -n '__partlog_command locks' -l tsv -d 'print tab-separated values under a header line'
+complete -c partlog -n '__partlog_command locks' -l no-header -d 'without the header line'
+complete -c partlog -n '__partlog_command locks' -s d -l dir -x -a '(__fish_complete_directories)' -d 'the store; else $PARTLOG_DIR, else ${XDG_DATA_HOME:-~/.local/share}/partlog'
+complete -c partlog -n '__partlog_command locks' -l lock-timeout -x -d 'give up when a lock is not free within TIME (status 6)'
+complete -c partlog -n '__partlog_command locks' -s q -l quiet -d 'no notices'
+complete -c partlog -n '__partlog_command locks' -s v -l verbose -d 'more notices'
+complete -c partlog -n '__partlog_command locks' -s h -l help -d 'print this help'
 
 complete -c partlog -n '__partlog_command help' -l list -d 'print all commands and their options, tab-separated, for programs'
 complete -c partlog -n '__partlog_command help' -s d -l dir -x -a '(__fish_complete_directories)' -d 'the store; else $PARTLOG_DIR, else ${XDG_DATA_HOME:-~/.local/share}/partlog'
@@ -198,4 +306,4 @@ complete -c partlog -n '__partlog_command help' -l lock-timeout -x -d 'give up w
 complete -c partlog -n '__partlog_command help' -s q -l quiet -d 'no notices'
 complete -c partlog -n '__partlog_command help' -s v -l verbose -d 'more notices'
 complete -c partlog -n '__partlog_command help' -s h -l help -d 'print this help'
-complete -c partlog -n '__partlog_command help; and not __partlog_has_operand' -a 'create-topic alter-topic delete-topic list-topics describe-topic get-offsets produce consume help'
+complete -c partlog -n '__partlog_command help; and not __partlog_has_operand' -a 'create-topic alter-topic delete-topic list-topics describe-topic get-offsets produce consume commit reset-offset list-groups describe-group delete-group delete-offsets check-lag locks help'

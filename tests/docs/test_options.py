@@ -111,11 +111,15 @@ def check_values(bash, fish):
         store = os.path.join(scratch, "store")
         os.environ["PARTLOG_DIR"] = os.path.join(scratch, "other")
         run(PROGRAM, "-d", store, "create-topic", "orders", "payments")
+        run(PROGRAM, "-d", store, "commit", "-g", "billing", "orders:0:0")
         for shell in filter(None, (bash, fish)):
             name = type(shell).__name__
             for line, expected in (("partlog -d %s consume " % store, {"orders", "payments"}),
                                    ("partlog consume --dir=%s ord" % store, {"orders"}),
                                    ("partlog -d %s delete-topic -n pay" % store, {"payments"}),
+                                   ("partlog -d %s describe-group " % store, {"billing"}),
+                                   ("partlog -d %s commit -g b" % store, {"billing"}),
+                                   ("partlog -d %s reset-offset --to-group " % store, {"billing"}),
                                    ("partlog produce x --sync ", {"end", "batch", "none"}),
                                    ("partlog produce x -z z", {"zstd"}),
                                    ("partlog consume x --reset ", {"earliest", "latest", "fail"})):

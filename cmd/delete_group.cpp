@@ -1,0 +1,64 @@
+// `partlog delete-group`
+#include <algorithm>
+
+#include "consent.h"
+#include "group_commands.h"
+#include "messages.h"
+#include "output.h"
+#include "text.h"
+
+namespace partlog::cmd {
+namespace {
+
+class DeleteGroup : public Command {
+ public:
+  void declare(OptionSet& options) override {
+    options.operands(names_, "group", 1);
+    options.flag("--if-exists", if_exists_, "a group that does not exist is no error");
+    options.flag("--yes", yes_, "do not ask");
+    declare_dry_run(options, dry_run_);
+  }
+
+  int run(const Globals& globals) override {
+    Store store = open_store(globals);
+    if (!dry_run_ && !yes_) require_consent(question());
+    Output output;
+    int status = for_each_item(names_, [&](const std::string& name) {
+      if (if_exists_ && !find_group(store, name)) return;
+      Group group = Group::open(store, name);
+      if (dry_run_) {
+        require_no_members(group);
+        require_writable(store, group);
+        output.append("would delete group " + name + ": " + counted(group.partitions().size(), "position") + '\n');
+      } else {
+        GroupChange(group, globals.lock_timeout).remove_group();
+        detail("deleted group " + name);
+      }
+    });
+    output.flush();
+    return status;
+  }
+
+ private:
+  // Names the groups, unless there are very many.
+  std::string question() const {
+    constexpr std::size_t most = 10;
+    if (names_.size() == 1) return "delete group " + names_[0] + " with all its positions?";
+    std::string text = "delete the groups ";
+    for (std::size_t i = 0; i < std::min(most, names_.size()); ++i) text += (i == 0 ? "" : ", ") + names_[i];
+    if (names_.size() > most) text += " and " + std::to_string(names_.size() - most) + " more";
+    return text + " with all their positions?";
+  }
+
+  std::vector<std::string> names_;
+  bool if_exists_ = false;
+  bool yes_ = false;
+  bool dry_run_ = false;
+};
+
+}  // namespace
+
+const CommandEntry delete_group_command = {"delete-group", "GROUP...", "remove groups with all their positions",
+                                           make_command<DeleteGroup>};
+
+}  // namespace partlog::cmd
