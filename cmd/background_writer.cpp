@@ -78,6 +78,7 @@ void BackgroundWriter::write(Pages buffer, const char* from, std::size_t size) {
   {
     const std::lock_guard lock(mutex_);
     waiting_.push_back({std::move(buffer), from, size});
+    pending_ += size;
   }
   handed_over_.notify_one();
 }
@@ -90,6 +91,11 @@ void BackgroundWriter::drain() {
 int BackgroundWriter::failure() {
   const std::lock_guard lock(mutex_);
   return failure_;
+}
+
+std::size_t BackgroundWriter::pending() {
+  const std::lock_guard lock(mutex_);
+  return pending_;
 }
 
 void BackgroundWriter::run() {
@@ -106,6 +112,7 @@ void BackgroundWriter::run() {
       lock.lock();
       writing_ = false;
       failure_ = error;
+      if (error == 0) pending_ -= chunk.size;
     }
     empty_.push_back(std::move(chunk.buffer));
     given_back_.notify_one();

@@ -35,6 +35,8 @@ class BackgroundWriter {
   void drain();
   // errno of the write that failed, 0: none did so far.
   int failure();
+  // How many bytes were handed over and are not written yet.
+  std::size_t pending();
 
  private:
   // So many that neither side often waits for the other, and all of them fit into the processor's cache.
@@ -55,6 +57,7 @@ class BackgroundWriter {
   std::deque<Chunk> waiting_;
   std::vector<Pages> empty_;
   bool writing_ = false;
+  std::size_t pending_ = 0;
   bool ending_ = false;
   int failure_ = 0;
   std::thread thread_;

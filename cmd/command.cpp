@@ -111,6 +111,8 @@ int run_program(int argc, char** argv) {
   } catch (const Error& error) {
     complain(error.what());
     return exit_status(error.code());
+  } catch (const BrokenPipe&) {
+    die_of_broken_pipe();
   } catch (const std::bad_alloc&) {
     complain("out of memory");
     return status_failed;

@@ -6,7 +6,10 @@
 
 #include "address.h"
 #include "consumption.h"
+#include "exec_delivery.h"
+#include "group_consumption.h"
 #include "messages.h"
+#include "offsets_file.h"
 #include "signals.h"
 #include "text.h"
 #include "times.h"
@@ -37,9 +40,12 @@ class Consume : public Command {
  private:
   void declare_range(OptionSet& options);
   void declare_form(OptionSet& options);
+  void declare_group(OptionSet& options);
+  void declare_exec(OptionSet& options);
   void declare_conflicts(OptionSet& options);
   void validate_range();
   void validate_form();
+  void validate_group();
   void parse_addresses();
   void parse_start(const std::string& text);
 
@@ -49,10 +55,16 @@ class Consume : public Command {
   };
   std::vector<Partition> find_partitions(const Store& store);
   std::vector<PartitionCursor> open(const Store& store);
+  std::unique_ptr<Delivery> make_delivery(const Store& store);
+  void consume(const Store& store, Delivery& delivery);
+  void consume_as_member(const Store& store, const Globals& globals, Delivery& delivery);
+  void write_positions() const;
 
   std::vector<std::string> operands_, partitions_, offsets_;
   std::optional<std::string> since_, until_, merge_, reset_, delimiter_;
-  std::optional<std::int64_t> tail_, count_;
+  std::optional<std::string> group_, commit_, assignor_, positions_file_, exec_, dead_letter_;
+  std::optional<std::chrono::milliseconds> commit_interval_;
+  std::optional<std::int64_t> tail_, count_, exec_batch_, retries_;
   bool to_end_ = false;
   bool null_delimiter_ = false;
   bool null_as_text_ = false;
@@ -61,11 +73,15 @@ class Consume : public Command {
   Filter::Conditions conditions_;
   OutputFormat format_;
   ConsumptionOptions reading_;
+  Delivery::Options delivering_;
+  GroupOptions member_;
+  ExecDelivery::ExecOptions executing_;
   PartitionCursor::Options range_;
   std::vector<Address> addresses_;
   std::optional<Filter> filter_;
   Output output_;
   std::optional<RecordOutput> record_output_;
+  std::map<TopicPartition, Offset> positions_;
   Outcome outcome_;
 };
 
@@ -73,13 +89,16 @@ void Consume::declare(OptionSet& options) {
   options.operands(operands_, "topic", 1);
   declare_range(options);
   declare_form(options);
+  declare_group(options);
+  declare_exec(options);
   declare_conflicts(options);
 }
 
 void Consume::declare_range(OptionSet& options) {
   options.list("-p,--partition", "N", partitions_, "read partition N (or 0,2 or 0-3) of the topics; may be repeated");
   options.list("-o,--offset", "WHERE", offsets_,
-               "start at beginning (default), end, offset N, N before the end (-N) or a time (s@TIME); e@TIME stops there");
+               "start at beginning (default), end, offset N, N before the end (-N), a time (s@TIME) or, with -g, stored; e@TIME "
+               "stops there");
   options.text("--since", "TIME", since_, "start each partition at its first record with a timestamp at or after TIME");
   options.text("--until", "TIME", until_, "stop each partition before the first later record with a timestamp at or after TIME");
   options.flag("--local", zone_.local, "a time without zone is local time, not UTC");
@@ -89,8 +108,9 @@ void Consume::declare_range(OptionSet& options) {
   options.flag("-F,--follow", reading_.follow, "wait for more records at the end");
   options.duration("--idle-timeout", reading_.idle_timeout, "with -F: stop when no record came for TIME");
   options.text("--merge", "time", merge_, "print by timestamp, then partition, then offset, not one partition after another");
-  options.text("--reset", "WHERE", reset_,
-               "earliest (default), latest or fail (status 4): when the log start has overtaken the reader");
+  options.text(
+      "--reset", "WHERE", reset_,
+      "earliest (default), latest or fail (status 4): when the log start has overtaken the reader, or its group has no position");
   options.list("-k,--key", "KEY", conditions_.keys, "only records with this key; may be repeated for any of them");
   options.list("-H,--header", "NAME[=VALUE]", conditions_.headers,
                "only records with this header; may be repeated for all of them");
@@ -111,7 +131,28 @@ void Consume::declare_form(OptionSet& options) {
       "print by tokens: %s value, %k key, %S and %K their lengths, %R the value's as 4 bytes, %t topic, %p partition, %o offset, "
       "%T timestamp, %h headers, %%; {hex}, {base64}, {json} or {iso} behind a token changes its form");
   options.flag("-J,--json-lines", format_.json, "print one JSON object a line");
-  options.flag("-u,--unbuffered", reading_.unbuffered, "write each record at once");
+  options.flag("-u,--unbuffered", delivering_.unbuffered, "write each record at once");
+}
+
+void Consume::declare_group(OptionSet& options) {
+  options.text("-g,--group", "GROUP", group_,
+               "read as a member of GROUP: share the partitions with the others, go on where it stands");
+  options.text("--commit", "WHEN", commit_,
+               "commit after (default) records were taken from us, before they are handed on, or none: a script does it");
+  options.duration("--commit-interval", commit_interval_, "commit at most every TIME (1s; with --exec after each batch)");
+  options.text("--assignor", "NAME", assignor_, "share by sticky (default), range or roundrobin");
+  options.text("--positions", "FILE", positions_file_,
+               "at the end write where each partition stands to FILE, for commit --from-file");
+}
+
+void Consume::declare_exec(OptionSet& options) {
+  options.text(
+      "--exec", "COMMAND", exec_,
+      "hand the records in batches of one partition to `sh -c COMMAND`, on its standard input, instead of printing them");
+  options.number("--exec-batch", "N", exec_batch_, "at most N records a batch (1000)", 1);
+  options.number("--retries", "N", retries_, "run a command that fails N times again (3), after 1 s, 2 s, 4 s ...", 0, 30);
+  options.text("--dead-letter", "TOPIC", dead_letter_,
+               "store the records of a batch in TOPIC when the command failed for good, and go on");
 }
 
 void Consume::declare_conflicts(OptionSet& options) {
@@ -121,6 +162,15 @@ void Consume::declare_conflicts(OptionSet& options) {
   options.conflict("--null", "--null-marker");
   options.conflict("--follow", {"--exit", "--merge"});
   options.conflict("--offset", {"--since", "--tail"});
+  options.conflict("--group", {"--partition", "--since", "--until", "--tail", "--merge", "--local"});
+  options.conflict("--exec", {"--tail", "--merge"});
+  options.conflict("--positions", {"--tail", "--merge"});
+  options.require("--commit", {"--group"});
+  options.require("--commit-interval", {"--group"});
+  options.require("--assignor", {"--group"});
+  options.require("--exec-batch", {"--exec"});
+  options.require("--retries", {"--exec"});
+  options.require("--dead-letter", {"--exec"});
   options.require("--idle-timeout", {"--follow"});
   options.require("--not", {"--grep"});
   options.require("--local", {"--since", "--until", "--offset"});
@@ -130,6 +180,7 @@ void Consume::validate(const OptionSet&) {
   parse_addresses();
   validate_range();
   validate_form();
+  validate_group();
 }
 
 void Consume::parse_addresses() {
@@ -171,7 +222,41 @@ void Consume::validate_range() {
   }
   range_.follow = reading_.follow;
   if (tail_) reading_.tail = static_cast<std::uint64_t>(*tail_);
-  if (count_) reading_.count = static_cast<std::uint64_t>(*count_);
+  if (count_) delivering_.count = static_cast<std::uint64_t>(*count_);
+}
+
+void Consume::validate_group() {
+  if (exec_) executing_.command = *exec_;
+  if (positions_file_ == "-") throw UsageError("--positions needs a file: standard output is for the records");
+  if (exec_batch_) executing_.batch = static_cast<std::uint64_t>(*exec_batch_);
+  if (retries_) executing_.retries = static_cast<int>(*retries_);
+  if (dead_letter_) require_valid_topic_name(*dead_letter_);
+  if (!group_) return;
+  require_valid_group_name(*group_);
+  for (std::size_t i = 0; i < addresses_.size(); ++i) {
+    if (!addresses_[i].partitions.empty())
+      throw UsageError("'" + operands_[i] + "': the members of a group share whole topics; name the topic alone");
+  }
+  for (const auto& offset : offsets_) {
+    if (offset != "stored")
+      throw UsageError("--offset " + offset + " cannot be combined with --group: reset-offset moves the position of a group");
+  }
+  if (commit_ == "before") {
+    member_.commit = CommitPolicy::before;
+  } else if (commit_ == "none") {
+    member_.commit = CommitPolicy::none;
+  } else if (commit_ && commit_ != "after") {
+    throw UsageError("--commit is after, before or none, not '" + *commit_ + "'");
+  }
+  if (assignor_ == "range") {
+    member_.member.assignor = Assignor::range;
+  } else if (assignor_ == "roundrobin") {
+    member_.member.assignor = Assignor::roundrobin;
+  } else if (assignor_ && assignor_ != "sticky") {
+    throw UsageError("--assignor is sticky, range or roundrobin, not '" + *assignor_ + "'");
+  }
+  if (exec_) member_.commit_interval = std::chrono::milliseconds(0);
+  if (commit_interval_) member_.commit_interval = *commit_interval_;
 }
 
 void Consume::parse_start(const std::string& text) {
@@ -185,7 +270,7 @@ void Consume::parse_start(const std::string& text) {
   } else if (text == "end") {
     range_.start = {StartPoint::Kind::end, 0};
   } else if (text == "stored") {
-    throw UsageError("--offset stored is the position of a group, and no group is named");
+    if (!group_) throw UsageError("--offset stored is the position of a group, and no group is named");
   } else if (number && text.starts_with('-')) {
     range_.start = {StartPoint::Kind::back_from_end,
                     *number == std::numeric_limits<std::int64_t>::min() ? -(*number + 1) : -*number};
@@ -207,13 +292,59 @@ void Consume::validate_form() {
 int Consume::run(const Globals& globals) {
   catch_stop_signals();
   Store store = open_store(globals);
-  auto cursors = open(store);
-  Consumption consumption(*filter_, *record_output_, output_, outcome_, reading_);
-  consumption.run(store, cursors);
+  const auto delivery = make_delivery(store);
+  if (positions_file_) require_writable_file(*positions_file_);
+  try {
+    group_ ? consume_as_member(store, globals, *delivery) : consume(store, *delivery);
+  } catch (...) {
+    write_positions();
+    throw;
+  }
   output_.finish();
+  write_positions();
   if (stop_requested()) return signal_status();
-  if (fail_if_empty_ && consumption.printed() == 0) outcome_.fail(status_empty);
+  if (fail_if_empty_ && delivery->delivered() == 0) outcome_.fail(status_empty);
   return outcome_.status();
+}
+
+std::unique_ptr<Delivery> Consume::make_delivery(const Store& store) {
+  if (!exec_) return std::make_unique<PrintDelivery>(*filter_, outcome_, delivering_, *record_output_, output_);
+  if (dead_letter_) executing_.dead_letter = store.topic(*dead_letter_);
+  return std::make_unique<ExecDelivery>(store, *filter_, outcome_, delivering_, format_, executing_);
+}
+
+void Consume::consume(const Store& store, Delivery& delivery) {
+  auto cursors = open(store);
+  Consumption(*filter_, delivery, dynamic_cast<PrintDelivery*>(&delivery), outcome_, reading_).run(store, cursors);
+  for (auto& cursor : cursors) positions_[{cursor.topic(), cursor.partition()}] = cursor.next();
+}
+
+void Consume::consume_as_member(const Store& store, const Globals& globals, Delivery& delivery) {
+  std::vector<std::string> topics;
+  for (const auto& address : addresses_) {
+    if (std::find(topics.begin(), topics.end(), address.topic) == topics.end()) topics.push_back(address.topic);
+    store.topic(address.topic);
+  }
+  member_.follow = reading_.follow;
+  member_.idle_timeout = reading_.idle_timeout;
+  member_.range = range_;
+  member_.member.lock_timeout = globals.lock_timeout;
+  const auto group = Group::open_or_create(store, *group_);
+  GroupConsumption consumption(store, group, delivery, outcome_, member_);
+  try {
+    consumption.run(topics);
+  } catch (...) {
+    positions_ = consumption.positions();
+    throw;
+  }
+  positions_ = consumption.positions();
+}
+
+void Consume::write_positions() const {
+  if (!positions_file_) return;
+  std::string text;
+  for (const auto& [partition, next] : positions_) append_offset_row(text, partition.topic, partition.partition, next);
+  write_offsets_file(*positions_file_, text);
 }
 
 // All that the operands name, each once, in their order.

@@ -24,10 +24,8 @@ struct Consumption::Head {
   }
 };
 
-Consumption::Consumption(Filter& filter, RecordOutput& format, Output& output, Outcome& outcome, ConsumptionOptions options)
-    : filter_(filter), format_(format), output_(output), outcome_(outcome), options_(options) {}
-
-bool Consumption::wanted() const { return printed_ < options_.count && !stop_requested(); }
+Consumption::Consumption(Filter& filter, Delivery& delivery, PrintDelivery* printer, Outcome& outcome, ConsumptionOptions options)
+    : filter_(filter), delivery_(delivery), printer_(printer), outcome_(outcome), options_(options) {}
 
 void Consumption::run(const Store& store, std::vector<PartitionCursor>& cursors) {
   if (options_.tail) {
@@ -38,39 +36,12 @@ void Consumption::run(const Store& store, std::vector<PartitionCursor>& cursors)
     read_one_after_another(cursors);
   }
   if (options_.follow) follow(store, cursors);
-  output_.flush();
-}
-
-// The next records of a cursor; one that fails is reported and done.
-std::span<const Record> Consumption::read(PartitionCursor& cursor) {
-  try {
-    return cursor.read();
-  } catch (const Error& error) {
-    outcome_.fail(error);
-    cursor.abandon();
-    return {};
-  }
-}
-
-void Consumption::print(std::span<const Record> records, PartitionCursor& cursor) {
-  records = filter_.passing(records);
-  records = records.first(std::min<std::uint64_t>(records.size(), options_.count - printed_));
-  if (records.empty()) return;
-  printed_ += records.size();
-  if (!options_.unbuffered) return format_.write(records, cursor.origin());
-  for (const auto& record : records) {
-    format_.write({&record, 1}, cursor.origin());
-    output_.flush();
-  }
+  delivery_.flush();
 }
 
 void Consumption::read_one_after_another(std::vector<PartitionCursor>& cursors) {
   for (auto& cursor : cursors) {
-    while (wanted()) {
-      auto records = read(cursor);
-      if (records.empty()) break;
-      print(records, cursor);
-    }
+    while (delivery_.wanted() && delivery_.deliver(cursor)) continue;
     cursor.abandon();
   }
 }
@@ -82,7 +53,7 @@ bool Consumption::advance(Head& head) {
     while (!head.records.empty() && !filter_.passes(head.record())) head.records = head.records.subspan(1);
     if (head.records.empty()) {
       if (stop_requested()) return false;
-      head.records = read(*head.cursor);
+      head.records = head.cursor->read(outcome_);
       if (head.records.empty()) return false;
     } else if (head.surplus > 0) {
       --head.surplus;
@@ -102,13 +73,13 @@ void Consumption::read_merged(std::vector<PartitionCursor>& cursors, std::vector
     if (advance(head)) heap.push_back(head);
   }
   std::make_heap(heap.begin(), heap.end());
-  while (!heap.empty() && wanted()) {
+  while (!heap.empty() && delivery_.wanted()) {
     std::pop_heap(heap.begin(), heap.end());
     Head& head = heap.back();
     if (total_surplus > 0) {
       --total_surplus;
     } else {
-      print(head.records.first(1), *head.cursor);
+      printer_->print(head.records.first(1), head.cursor->origin());
     }
     if (advance(head)) {
       std::push_heap(heap.begin(), heap.end());
@@ -162,43 +133,39 @@ std::uint64_t Consumption::count_passing(PartitionReader& reader, Offset from, O
 }
 
 void Consumption::follow(const Store& store, std::vector<PartitionCursor>& cursors) {
-  using Clock = std::chrono::steady_clock;
-  std::erase_if(cursors, [](const PartitionCursor& cursor) { return cursor.done(); });
   std::vector<std::string> directories;
   for (auto& cursor : cursors) {
+    if (cursor.done()) continue;
     cursor.follow_on();
     directories.push_back(cursor.directory());
   }
   PartitionWatch watch(store, directories);
-  auto last_record = Clock::now();
-  while (wanted()) {
+  IdleTime idle(options_.idle_timeout);
+  while (delivery_.wanted()) {
     bool any = false;
     for (auto& cursor : cursors) {
-      auto records = read(cursor);
-      any = any || !records.empty();
-      print(records, cursor);
-      if (!wanted()) return;
+      any = delivery_.deliver(cursor) || any;
+      if (!delivery_.wanted()) return;
     }
-    std::erase_if(cursors, [](const PartitionCursor& cursor) { return cursor.done(); });
-    if (cursors.empty()) return;
+    if (std::all_of(cursors.begin(), cursors.end(), [](const PartitionCursor& cursor) { return cursor.done(); })) return;
     if (any) {
-      if (options_.idle_timeout) last_record = Clock::now();
+      idle.record_came();
       continue;
     }
-    output_.flush();
-    output_.require_reader();
-    std::chrono::milliseconds timeout;
-    if (!may_wait(last_record, timeout)) return;
-    watch.wait(timeout, stop_descriptor(), output_.descriptor());
+    delivery_.flush();
+    delivery_.require_taker();
+    const auto timeout = idle.left();
+    if (!timeout) return;
+    watch.wait(*timeout, stop_descriptor(), delivery_.taker_descriptor());
   }
 }
 
-bool Consumption::may_wait(std::chrono::steady_clock::time_point last_record, std::chrono::milliseconds& timeout) const {
-  timeout = std::chrono::hours(1);
-  if (!options_.idle_timeout) return true;
-  auto idle = std::chrono::floor<std::chrono::milliseconds>(std::chrono::steady_clock::now() - last_record);
-  timeout = std::min(timeout, *options_.idle_timeout - idle);
-  return timeout.count() > 0;
+std::optional<std::chrono::milliseconds> IdleTime::left() const {
+  const std::chrono::milliseconds most = std::chrono::hours(1);
+  if (!limit_) return most;
+  const auto idle = std::chrono::floor<std::chrono::milliseconds>(std::chrono::steady_clock::now() - since_);
+  if (idle >= *limit_) return std::nullopt;
+  return std::min(most, *limit_ - idle);
 }
 
 }  // namespace partlog::cmd

@@ -1,38 +1,32 @@
-// Reads partitions in one of the orders of `consume` and prints what passes.
+// Reads partitions in one of the orders of `consume` and delivers what passes.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <vector>
 
+#include "delivery.h"
 #include "exit_status.h"
 #include "filter.h"
-#include "output.h"
 #include "partition_cursor.h"
-#include "record_output.h"
 
 namespace partlog::cmd {
 
 struct ConsumptionOptions {
   bool merge = false;                 // by timestamp, then partition, then offset
   std::optional<std::uint64_t> tail;  // only the newest of all partitions together; merged
-  std::uint64_t count = std::numeric_limits<std::uint64_t>::max();
   bool follow = false;
   std::optional<std::chrono::milliseconds> idle_timeout;
-  bool unbuffered = false;
 };
 
 class Consumption {
  public:
-  // The references must outlive it. Failures of single partitions go into `outcome`; failures of the output are thrown.
-  Consumption(Filter& filter, RecordOutput& format, Output& output, Outcome& outcome, ConsumptionOptions options);
+  // The references must outlive it. Failures of single partitions go into `outcome`. `printer` is needed to merge.
+  Consumption(Filter& filter, Delivery& delivery, PrintDelivery* printer, Outcome& outcome, ConsumptionOptions options);
 
-  // Until the end of all, the count, a stop signal or the idle timeout. What was printed is flushed.
+  // Until the end of all, the count, a stop signal or the idle timeout. What was delivered is flushed.
   void run(const Store& store, std::vector<PartitionCursor>& cursors);
-
-  std::uint64_t printed() const { return printed_; }
 
  private:
   struct Head;
@@ -43,19 +37,29 @@ class Consumption {
   void follow(const Store& store, std::vector<PartitionCursor>& cursors);
 
   bool advance(Head& head);
-  bool may_wait(std::chrono::steady_clock::time_point last_record, std::chrono::milliseconds& timeout) const;
   std::uint64_t find_tail(PartitionCursor& cursor);
   std::uint64_t count_passing(PartitionReader& reader, Offset from, Offset to) const;
-  std::span<const Record> read(PartitionCursor& cursor);
-  void print(std::span<const Record> records, PartitionCursor& cursor);
-  bool wanted() const;
 
   Filter& filter_;
-  RecordOutput& format_;
-  Output& output_;
+  Delivery& delivery_;
+  PrintDelivery* printer_;
   Outcome& outcome_;
   ConsumptionOptions options_;
-  std::uint64_t printed_ = 0;
+};
+
+// How long a reader that follows may wait for the next record.
+class IdleTime {
+ public:
+  explicit IdleTime(std::optional<std::chrono::milliseconds> limit) : limit_(limit) {}
+  void record_came() {
+    if (limit_) since_ = std::chrono::steady_clock::now();
+  }
+  // nullopt: it is over. Never more than an hour.
+  std::optional<std::chrono::milliseconds> left() const;
+
+ private:
+  std::optional<std::chrono::milliseconds> limit_;
+  std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace partlog::cmd

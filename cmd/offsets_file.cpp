@@ -1,6 +1,7 @@
 #include "offsets_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,6 +32,16 @@ std::string read_all(int descriptor, const std::string& file) {
     text.append(block, static_cast<std::size_t>(size));
     if (text.size() > largest_file) throw Error(ErrorCode::refused, file + ": larger than 64 MiB, which no list of positions is");
   }
+}
+
+[[noreturn]] void fail_to_write(const std::string& path, int error) {
+  throw Error(ErrorCode::io, "write " + path + ": " + system_message(error), error);
+}
+
+int open_for_writing(const std::string& path, int flags) {
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | flags, 0666);
+  if (descriptor < 0) fail_to_write(path, errno);
+  return descriptor;
 }
 
 // Takes one field and the comma behind it off the front of a line; nullopt: quotes that do not match. `more` becomes whether
@@ -146,6 +157,27 @@ void append_offset_row(std::string& out, std::string_view topic, int partition, 
   out += ',';
   append_number(out, offset.value);
   out += '\n';
+}
+
+void require_writable_file(const std::string& path) { ::close(open_for_writing(path, O_CREAT)); }
+
+void write_offsets_file(const std::string& path, std::string_view text) {
+  struct stat status{};
+  const bool regular = ::stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode);
+  const std::string target = regular ? path + ".tmp" : path;
+  const int descriptor = open_for_writing(target, regular ? O_CREAT | O_TRUNC : 0);
+  while (!text.empty()) {
+    const ssize_t size = ::write(descriptor, text.data(), text.size());
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) {
+      const int error = errno;
+      ::close(descriptor);
+      fail_to_write(target, error);
+    }
+    text.remove_prefix(static_cast<std::size_t>(size));
+  }
+  if (::close(descriptor) != 0) fail_to_write(target, errno);
+  if (regular && ::rename(target.c_str(), path.c_str()) != 0) fail_to_write(path, errno);
 }
 
 }  // namespace partlog::cmd

@@ -26,6 +26,11 @@ std::vector<OffsetRow> read_offsets_file(const std::string& path, std::string_vi
 // The same from what is in memory.
 std::vector<OffsetRow> parse_offsets(std::string_view text, const std::string& file, std::string_view group);
 
+// Error(io) if the file could not be written; makes it, empty, where it is absent.
+void require_writable_file(const std::string& path);
+// Replaces a file whole, so that it is never seen half written; anything else than a regular file is written to.
+void write_offsets_file(const std::string& path, std::string_view text);
+
 void append_offset_row(std::string& out, std::string_view topic, int partition, Offset offset);
 
 }  // namespace partlog::cmd

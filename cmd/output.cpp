@@ -3,9 +3,11 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <system_error>
 #include <utility>
@@ -26,11 +28,17 @@ constexpr std::size_t buffer_size = page + Output::capacity + Output::slack;
 // Before so much was written it is not worth it to start a thread.
 constexpr std::size_t worth_a_thread = 8 << 20;
 
-bool second_thread_helps(int descriptor) {
+mode_t type_of(int descriptor) {
   struct stat status{};
+  return ::fstat(descriptor, &status) == 0 ? status.st_mode & S_IFMT : 0;
+}
+
+bool is_pipe(int descriptor) { return type_of(descriptor) == S_IFIFO; }
+
+bool second_thread_helps(int descriptor) {
   cpu_set_t processors;
-  return ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) &&
-         ::sched_getaffinity(0, sizeof processors, &processors) == 0 && CPU_COUNT(&processors) > 1;
+  return type_of(descriptor) == S_IFREG && ::sched_getaffinity(0, sizeof processors, &processors) == 0 &&
+         CPU_COUNT(&processors) > 1;
 }
 
 [[noreturn]] void fail(int error) { throw Error(ErrorCode::io, "write to standard output: " + system_message(error), error); }
@@ -39,12 +47,14 @@ bool second_thread_helps(int descriptor) {
 
 void enlarge_pipe(int descriptor) { ::fcntl(descriptor, F_SETPIPE_SZ, pipe_size); }
 
-Output::Output(int descriptor)
+Output::Output(int descriptor, SecondThread second_thread)
     : descriptor_(descriptor),
       buffer_(allocate_pages(buffer_size)),
       start_(buffer_.get()),
       at_(start_),
-      limit_(start_ + page + capacity) {
+      limit_(start_ + page + capacity),
+      is_pipe_(is_pipe(descriptor)),
+      second_thread_(second_thread) {
   enlarge_pipe(descriptor);
 }
 
@@ -62,9 +72,8 @@ void Output::spill() {
   const char* const from = start_;
   char* const end = at_ - rest;
   if (end <= from) return flush();
-  spilled_ += static_cast<std::size_t>(end - from);
-  if (!writer_ && spilled_ >= worth_a_thread) {
-    spilled_ = 0;
+  if (second_thread_ == SecondThread::if_it_helps && handed_on_ >= worth_a_thread) {
+    second_thread_ = SecondThread::never;
     if (second_thread_helps(descriptor_)) start_writer();
   }
   if (writer_) return hand_over(end, rest);
@@ -86,6 +95,7 @@ void Output::hand_over(char* end, std::size_t rest) {
   if (const int error = writer_->failure()) fail(error);
   auto next = writer_->take();
   std::memcpy(next.get(), end, rest);
+  handed_on_ += static_cast<std::uint64_t>(end - start_);
   writer_->write(std::exchange(buffer_, std::move(next)), start_, static_cast<std::size_t>(end - start_));
   start_ = buffer_.get();
   at_ = start_ + rest;
@@ -118,20 +128,29 @@ void Output::write_all(const char* data, std::size_t size) {
     if (written >= 0) {
       data += written;
       size -= static_cast<std::size_t>(written);
+      handed_on_ += static_cast<std::uint64_t>(written);
     } else if (errno == EAGAIN) {
       pollfd ready = {descriptor_, POLLOUT, 0};
       ::poll(&ready, 1, -1);
     } else if (errno == EPIPE) {
-      die_of_broken_pipe();
+      throw BrokenPipe();
     } else if (errno != EINTR) {
       fail(errno);
     }
   }
 }
 
+std::uint64_t Output::taken() {
+  const std::uint64_t written = handed_on_ - (writer_ ? writer_->pending() : 0);
+  int waiting = 0;
+  if (!is_pipe_ || ::ioctl(descriptor_, FIONREAD, &waiting) != 0) return written;
+  // Others may write into the same pipe.
+  return written - std::min(written, static_cast<std::uint64_t>(waiting));
+}
+
 void Output::require_reader() const {
   pollfd reader = {descriptor_, 0, 0};
-  if (::poll(&reader, 1, 0) > 0 && (reader.revents & (POLLERR | POLLHUP)) != 0) die_of_broken_pipe();
+  if (::poll(&reader, 1, 0) > 0 && (reader.revents & (POLLERR | POLLHUP)) != 0) throw BrokenPipe();
 }
 
 }  // namespace partlog::cmd

@@ -4,10 +4,11 @@
 // while the next one is filled, provided that there is much to write and a second processor to do it. Everything else is written
 // by the caller, who finds nothing else changed: the order, the errors (thrown by the next call), what flush() means.
 //
-// A failed write is Error(io) "write to standard output: <reason>"; a reader that went away ends the program by SIGPIPE.
+// A failed write is Error(io) "write to standard output: <reason>"; of a pipe or socket whose reader went away, BrokenPipe.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <string_view>
@@ -22,8 +23,9 @@ class Output {
   // Room behind what room() promises, which writers may overwrite with rubbish.
   static constexpr std::size_t slack = 64;
 
+  enum class SecondThread { if_it_helps, never };
   // Enlarges the pipe that `descriptor` may be.
-  explicit Output(int descriptor = 1);
+  explicit Output(int descriptor = 1, SecondThread second_thread = SecondThread::if_it_helps);
 
   // A place for `size` bytes, at most `capacity`, and `slack`; written by advance() to their end.
   char* room(std::size_t size) {
@@ -44,8 +46,13 @@ class Output {
   void finish();
 
   int descriptor() const { return descriptor_; }
-  // Ends the program by SIGPIPE if the reader of the pipe or socket has gone.
+  // BrokenPipe if the reader of the pipe or socket has gone.
   void require_reader() const;
+
+  // How many bytes were put here, and how many of them, from the first on, have left our hands: for a pipe those that were taken
+  // out of it, else those whose write has returned.
+  std::uint64_t appended() const { return handed_on_ + static_cast<std::uint64_t>(at_ - start_); }
+  std::uint64_t taken();
 
  private:
   void append_large(std::string_view bytes);
@@ -62,7 +69,9 @@ class Output {
   char* start_;  // of what is not written yet
   char* at_;
   char* limit_;
-  std::size_t spilled_ = 0;                   // bytes, by spill()
+  std::uint64_t handed_on_ = 0;  // bytes that were written, or will be by the second thread
+  bool is_pipe_;
+  SecondThread second_thread_;
   std::unique_ptr<BackgroundWriter> writer_;  // once it is worth it
 };
 

@@ -34,7 +34,15 @@ void PartitionCursor::abandon() {
   release();
 }
 
-void PartitionCursor::seek(Offset offset) { reader().seek(offset); }
+void PartitionCursor::seek(Offset offset) {
+  reader().seek(offset);
+  next_ = offset;
+}
+
+void PartitionCursor::rewind(Offset offset) {
+  seek(offset);
+  done_ = false;
+}
 
 void PartitionCursor::follow_on() {
   if (options_.follow) bounded_ = false;
@@ -52,6 +60,8 @@ Offset PartitionCursor::resolve(const StartPoint& start) {
       throw Error(ErrorCode::offset_out_of_range, name() + ": offset " + std::to_string(start.number) +
                                                       " is not in the log, which goes from " + std::to_string(log_start.value) +
                                                       " to " + std::to_string(end_.value));
+    case StartPoint::Kind::stored:
+      return {start.number};
     case StartPoint::Kind::back_from_end:
       return std::max(log_start, start.number < end_.value ? end_ - start.number : Offset{0});
     case StartPoint::Kind::time:
@@ -89,6 +99,7 @@ std::span<const Record> PartitionCursor::read() {
       if (error.code() != ErrorCode::offset_out_of_range || !go_on_at_log_start()) throw;
       continue;
     }
+    next_ = reader().position();
     if (records.empty()) {
       done_ = bounded_ && !options_.follow;
       break;
@@ -102,11 +113,22 @@ std::span<const Record> PartitionCursor::read() {
     if (options_.until) {
       auto end = std::find_if(records.begin(), records.end(), [&](const Record& r) { return r.timestamp >= *options_.until; });
       done_ = end != records.end();
+      if (done_) next_ = end->offset;
       records = {records.begin(), end};
     }
     break;
   }
   return records;
+}
+
+std::span<const Record> PartitionCursor::read(Outcome& outcome) {
+  try {
+    return read();
+  } catch (const Error& error) {
+    outcome.fail(error);
+    abandon();
+    return {};
+  }
 }
 
 // What lies below the log start is gone. False if that is not the reason, or an error by the user's choice.

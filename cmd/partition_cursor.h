@@ -6,15 +6,16 @@
 #include <span>
 #include <string>
 
+#include "exit_status.h"
 #include "partlog/reader.h"
 #include "record_output.h"
 
 namespace partlog::cmd {
 
 struct StartPoint {
-  enum class Kind { beginning, end, offset, back_from_end, time };
+  enum class Kind { beginning, end, offset, stored, back_from_end, time };
   Kind kind = Kind::beginning;
-  std::int64_t number = 0;  // the offset, how far back, or the timestamp
+  std::int64_t number = 0;  // the offset (a stored one may have left the log), how far back, or the timestamp
 };
 
 // What to do when the log start has overtaken the reader.
@@ -35,7 +36,13 @@ class PartitionCursor {
 
   // The next records; none: at the end for now, or for good if done(). Valid until the next call of any function here.
   std::span<const Record> read();
+  // The same; a partition that fails is reported and abandoned.
+  std::span<const Record> read(Outcome& outcome);
   bool done() const { return done_; }
+  // Behind the last record that read() gave, or left out because the log start has overtaken it.
+  Offset next() const { return next_; }
+  // read() goes on at an offset below next().
+  void rewind(Offset offset);
   // Nothing more is wanted of it.
   void abandon();
 
@@ -51,6 +58,7 @@ class PartitionCursor {
   void release();
 
   Origin origin();
+  const std::string& topic() const { return topic_->name; }
   int partition() const { return partition_; }
   const std::string& directory() { return reader().directory(); }
   PartitionReader& reader();
@@ -66,6 +74,7 @@ class PartitionCursor {
   Options options_;
   std::optional<PartitionReader> reader_;
   Offset position_;  // while the reader is closed
+  Offset next_;
   Offset first_;
   Offset end_;
   std::optional<Timestamp> since_;  // records before the first that is not earlier are passed over

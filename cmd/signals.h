@@ -18,7 +18,8 @@ int stop_descriptor();
 // 128 + the signal that came.
 int signal_status();
 
-// As if the reader of a pipe had gone away while we wrote to it.
+// Thrown where the reader of a pipe or socket has gone away; the program ends by die_of_broken_pipe().
+struct BrokenPipe {};
 [[noreturn]] void die_of_broken_pipe();
 
 }  // namespace partlog::cmd

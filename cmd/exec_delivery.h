@@ -1,0 +1,49 @@
+// Hands records on in batches of one partition, each to a command of its own (`consume --exec`).
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "delivery.h"
+#include "partlog/producer.h"
+
+namespace partlog::cmd {
+
+class ExecDelivery : public Delivery {
+ public:
+  struct ExecOptions {
+    std::string command;
+    std::uint64_t batch = 1000;  // records at most; a batch also ends behind the record that fills 1 MiB of output
+    int retries = 3;
+    std::optional<Topic> dead_letter;  // takes the records of batches that the command failed on
+  };
+
+  ExecDelivery(const Store& store, Filter& filter, Outcome& outcome, Options options, const OutputFormat& format,
+               ExecOptions exec);
+  ~ExecDelivery() override;
+
+  // Error(refused) if the command failed for good; the cursor then stands in front of the batch, and also if a signal asks us to
+  // end.
+  bool deliver(PartitionCursor& cursor) override;
+  void flush() override {}
+  void require_taker() const override {}
+  int taker_descriptor() const override { return -1; }
+  // What was handed on has arrived: the command has ended.
+  std::uint64_t handed_on() const override { return 0; }
+  std::uint64_t taken() override { return 0; }
+
+ private:
+  struct Batch;
+
+  Batch collect(PartitionCursor& cursor);
+  bool run(const Batch& batch);
+  void store_dead_letters(const Batch& batch, PartitionCursor& cursor);
+
+  const Store& store_;
+  ExecOptions exec_;
+  int file_;  // in memory: what the command reads
+  Output output_;
+  RecordOutput format_;
+};
+
+}  // namespace partlog::cmd

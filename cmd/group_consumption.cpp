@@ -1,0 +1,316 @@
+#include "group_consumption.h"
+
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <set>
+
+#include "messages.h"
+#include "partlog/error.h"
+#include "signals.h"
+#include "text.h"
+
+namespace partlog::cmd {
+namespace {
+
+using std::chrono::milliseconds;
+
+// How often the other members are looked after, and how soon what is expected any moment is looked at.
+constexpr milliseconds usual_wait{250};
+constexpr milliseconds short_wait{5};
+
+std::string name_of(const TopicPartition& partition) { return partition.topic + ":" + std::to_string(partition.partition); }
+
+}  // namespace
+
+// A partition that is ours.
+struct GroupConsumption::Owned {
+  // Everything below `next` has arrived once the delivery has taken `ticket`.
+  struct Mark {
+    std::uint64_t ticket;
+    Offset next;
+  };
+
+  TopicPartition partition;
+  std::shared_ptr<const Topic> topic;
+  std::optional<PartitionCursor> cursor;  // none: it failed
+  std::deque<Mark> under_way;
+  std::optional<Offset> last_marked;
+  std::optional<Offset> arrived;
+  std::optional<Offset> committed;
+  std::int32_t epoch = no_epoch;
+  bool revoked = false;
+
+  bool readable() const { return cursor && !cursor->done() && !revoked; }
+
+  void mark(std::uint64_t ticket, Offset next) {
+    if (next == last_marked) return;
+    last_marked = next;
+    if (!under_way.empty() && under_way.back().ticket == ticket) {
+      under_way.back().next = next;
+    } else {
+      under_way.push_back({ticket, next});
+    }
+  }
+};
+
+// Readable when a signal asks us to end or the group changes.
+class GroupConsumption::WakeUp {
+ public:
+  explicit WakeUp(std::initializer_list<int> descriptors) : epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
+    if (epoll_ < 0) throw Error(ErrorCode::io, "preparing to wait: " + system_message(errno), errno);
+    for (const int descriptor : descriptors) {
+      epoll_event readable{};
+      readable.events = EPOLLIN;
+      if (descriptor >= 0) ::epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &readable);
+    }
+  }
+  ~WakeUp() { ::close(epoll_); }
+  WakeUp(const WakeUp&) = delete;
+  WakeUp& operator=(const WakeUp&) = delete;
+  int descriptor() const { return epoll_; }
+
+ private:
+  int epoll_;
+};
+
+GroupConsumption::GroupConsumption(const Store& store, const Group& group, Delivery& delivery, Outcome& outcome,
+                                   GroupOptions options)
+    : store_(store), group_(group), delivery_(delivery), outcome_(outcome), options_(std::move(options)) {
+  options_.member.commits = options_.commit != CommitPolicy::none;
+  options_.member.stop = &stop_requested();
+  options_.member.notice = notice;
+  options_.range.follow = options_.follow;
+}
+
+GroupConsumption::~GroupConsumption() = default;
+
+void GroupConsumption::run(const std::vector<std::string>& topics) {
+  topics_ = topics;
+  member_.emplace(store_, group_, topics, options_.member);
+  wake_up_ = std::make_unique<WakeUp>(std::initializer_list<int>{stop_descriptor(), member_->descriptor()});
+  delivery_.call_before([this](PartitionCursor& cursor, Offset next) { before_delivery(cursor, next); });
+  try {
+    consume();
+    delivery_.flush();
+    wait_until_taken();
+  } catch (...) {
+    commit_all();
+    throw;
+  }
+  commit_all();
+  member_->leave();
+}
+
+void GroupConsumption::consume() {
+  IdleTime idle(options_.idle_timeout);
+  while (delivery_.wanted()) {
+    rebalance();
+    const bool any = deliver_some();
+    commit_when_due();
+    release_retired();
+    if (any) {
+      idle.record_came();
+      continue;
+    }
+    delivery_.flush();
+    delivery_.require_taker();
+    settle();
+    if (finished()) return;
+    if (!watch_) {  // what came before there was a watch has to be looked for once more
+      std::vector<std::string> directories;
+      for (auto& owned : owned_) {
+        if (owned.readable()) directories.push_back(owned.cursor->directory());
+      }
+      watch_ = std::make_unique<PartitionWatch>(store_, directories);
+      continue;
+    }
+    const auto timeout = idle.left();
+    if (!timeout) return;
+    wait(waiting_time(*timeout));
+  }
+}
+
+// Nothing is left to be read, now or later; with -F, everything that is ours has failed.
+bool GroupConsumption::finished() const {
+  const auto busy = [](const Owned& owned) { return owned.readable() || owned.revoked; };
+  if (std::any_of(owned_.begin(), owned_.end(), busy)) return false;
+  return options_.follow ? !owned_.empty() : member_->awaited().empty() && !anything_under_way();
+}
+
+milliseconds GroupConsumption::waiting_time(milliseconds at_most) const {
+  const bool soon = !options_.follow || !member_->awaited().empty() ||
+                    std::any_of(owned_.begin(), owned_.end(), [](const Owned& owned) { return owned.revoked; });
+  at_most = std::min(at_most, soon ? short_wait : usual_wait);
+  if (anything_under_way()) at_most = std::min(at_most, std::max(options_.commit_interval, short_wait));
+  return at_most;
+}
+
+void GroupConsumption::wait(milliseconds timeout) { watch_->wait(timeout, wake_up_->descriptor(), delivery_.taker_descriptor()); }
+
+bool GroupConsumption::anything_under_way() const {
+  return std::any_of(owned_.begin(), owned_.end(), [](const Owned& owned) { return !owned.under_way.empty(); });
+}
+
+void GroupConsumption::rebalance() {
+  const auto change = member_->poll();
+  for (const auto& partition : change.revoked) revoke(partition);
+  for (const auto& failed : change.failed) outcome_.fail(failed.error);
+  for (const auto& assigned : change.assigned) take(assigned);
+}
+
+void GroupConsumption::revoke(const TopicPartition& partition) {
+  const auto owned = std::find_if(owned_.begin(), owned_.end(), [&](const Owned& other) { return other.partition == partition; });
+  if (owned == owned_.end()) return member_->release(partition);
+  owned->revoked = true;
+  watch_.reset();
+  delivery_.flush();
+}
+
+void GroupConsumption::take(const AssignedPartition& assigned) {
+  Owned owned;
+  owned.partition = {assigned.topic.name, assigned.partition};
+  owned.topic = std::make_shared<const Topic>(assigned.topic);
+  if (assigned.position) owned.committed = owned.arrived = assigned.position->committed;
+  try {
+    owned.cursor.emplace(open(assigned, owned.topic));
+    // Where reading begins, once it is known, is a position too: `--reset latest` must mean the same record in the next run.
+    owned.last_marked = owned.committed;
+    owned.mark(delivery_.handed_on(), owned.cursor->next());
+  } catch (const Error& error) {
+    outcome_.fail(error);
+  }
+  const auto rank = [this](const TopicPartition& partition) {
+    return std::pair(std::find(topics_.begin(), topics_.end(), partition.topic), partition.partition);
+  };
+  const auto behind = std::find_if(owned_.begin(), owned_.end(),
+                                   [&](const Owned& other) { return rank(owned.partition) < rank(other.partition); });
+  owned_.insert(behind, std::move(owned));
+  watch_.reset();
+}
+
+PartitionCursor GroupConsumption::open(const AssignedPartition& assigned, std::shared_ptr<const Topic> topic) {
+  using State = GroupPosition::State;
+  const auto name = name_of({topic->name, assigned.partition});
+  const auto& position = assigned.position;
+  auto range = options_.range;
+  if (position && position->state == State::past_end) {
+    throw Error(ErrorCode::offset_out_of_range, name + ": the position " + std::to_string(position->offset.value) +
+                                                    " of group \"" + group_.name() + "\" is past the end offset " +
+                                                    std::to_string(position->end.value) + " (partlog reset-offset --group " +
+                                                    group_.name() + " " + name + " --to-latest --execute mends it)");
+  }
+  if (position) {
+    if (position->state == State::cut) {
+      notice(name + ": a power failure took records from under the position " + std::to_string(position->committed.value) +
+             " of group \"" + group_.name() + "\"; reading goes on at " + std::to_string(position->offset.value) +
+             ", where the log ended then");
+    }
+    range.start = {StartPoint::Kind::stored, position->offset.value};
+  } else if (range.reset == Reset::fail) {
+    throw Error(ErrorCode::offset_out_of_range,
+                name + ": group \"" + group_.name() + "\" has no position there, and --reset is fail");
+  } else {
+    range.start = {range.reset == Reset::latest ? StartPoint::Kind::end : StartPoint::Kind::beginning, 0};
+  }
+  return {store_, std::move(topic), assigned.partition, range};
+}
+
+// Without -F one partition after another, so that the order is the same in every run; with it, all in turn.
+bool GroupConsumption::deliver_some() {
+  bool any = false;
+  for (auto& owned : owned_) {
+    if (!owned.readable()) continue;
+    const bool some = delivery_.deliver(*owned.cursor);
+    if (some) {
+      owned.epoch = owned.cursor->origin().epoch;
+      any = true;
+    }
+    owned.mark(delivery_.handed_on(), owned.cursor->next());
+    if (!delivery_.wanted() || (any && !options_.follow)) break;
+  }
+  return any;
+}
+
+GroupConsumption::Owned& GroupConsumption::owner_of(const PartitionCursor& cursor) {
+  return *std::find_if(owned_.begin(), owned_.end(),
+                       [&](const Owned& owned) { return owned.cursor && &*owned.cursor == &cursor; });
+}
+
+void GroupConsumption::before_delivery(PartitionCursor& cursor, Offset next) {
+  if (!store_.on_network() && options_.commit != CommitPolicy::before) return;
+  auto& owned = owner_of(cursor);
+  if (!member_->still_owns(owned.partition)) {
+    throw Error(ErrorCode::fenced,
+                name_of(owned.partition) + ": the partition was lost to another member of group \"" + group_.name() + "\"");
+  }
+  if (options_.commit != CommitPolicy::before) return;
+  member_->commit(owned.partition, next, cursor.origin().epoch);
+  owned.committed = next;
+}
+
+// What has arrived by now.
+void GroupConsumption::settle() {
+  const auto taken = delivery_.taken();
+  for (auto& owned : owned_) {
+    while (!owned.under_way.empty() && owned.under_way.front().ticket <= taken) {
+      owned.arrived = owned.under_way.front().next;
+      owned.under_way.pop_front();
+    }
+    if (owned.arrived) positions_[owned.partition] = *owned.arrived;
+  }
+}
+
+void GroupConsumption::commit(Owned& owned) {
+  if (options_.commit == CommitPolicy::none || !owned.arrived || owned.committed == owned.arrived) return;
+  try {
+    member_->commit(owned.partition, *owned.arrived, owned.epoch);
+    owned.committed = owned.arrived;
+  } catch (const Error& error) {
+    outcome_.fail(error);
+    owned.under_way.clear();
+    owned.arrived.reset();
+    owned.cursor.reset();
+  }
+}
+
+void GroupConsumption::commit_all() {
+  settle();
+  for (auto& owned : owned_) commit(owned);
+}
+
+void GroupConsumption::commit_when_due() {
+  const auto now = Clock::now();
+  if (now - last_commit_ < options_.commit_interval) return;
+  last_commit_ = now;
+  commit_all();
+}
+
+// Gives up the partitions that others wait for, once what was read of them has arrived.
+void GroupConsumption::release_retired() {
+  if (std::none_of(owned_.begin(), owned_.end(), [](const Owned& owned) { return owned.revoked; })) return;
+  settle();
+  for (auto owned = owned_.begin(); owned != owned_.end();) {
+    if (owned->revoked && owned->under_way.empty()) {
+      commit(*owned);
+      member_->release(owned->partition);
+      owned = owned_.erase(owned);
+    } else {
+      ++owned;
+    }
+  }
+}
+
+// A pipe tells nobody when its reader takes something out of it.
+void GroupConsumption::wait_until_taken() {
+  watch_ = std::make_unique<PartitionWatch>(store_, std::vector<std::string>());
+  for (settle(); anything_under_way() && !stop_requested(); settle()) {
+    delivery_.require_taker();
+    commit_when_due();
+    wait(short_wait);
+  }
+}
+
+}  // namespace partlog::cmd
