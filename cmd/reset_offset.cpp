@@ -58,7 +58,7 @@ class ResetOffset : public Command {
     require_group(group_);
     if (std::none_of(std::begin(targets), std::end(targets), [&](auto name) { return options.given(name); })) {
       throw UsageError(
-          "where to is missing: one of --to-earliest, --to-latest, --to-current, --to-offset, --shift-by, "
+          "a target is missing: one of --to-earliest, --to-latest, --to-current, --to-offset, --shift-by, "
           "--to-datetime, --by-duration, --from-file, --to-group");
     }
     if (!dry_run_ && !execute_ && !export_) throw UsageError("say whether to do it: one of --dry-run, --execute, --export");

@@ -5,6 +5,7 @@
 #include "format/file_names.h"
 #include "os/directory.h"
 #include "os/file_lock.h"
+#include "os/host.h"
 #include "partlog/error.h"
 #include "partlog/group.h"
 
@@ -84,6 +85,7 @@ class Inspection {
       const auto holder = os::lock_holder(info.path);
       info.held = holder.has_value();
       info.pid = holder.value_or(0);
+      if (info.pid != 0) info.host = os::host_name();  // the kernel knows processes of its own only
       if (info.held) add_member(info);
       if (!info.held && !free_ones_) return;
       if (!info.held && !os::status_of(info.path)) return;

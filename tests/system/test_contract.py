@@ -9,7 +9,8 @@ import subprocess
 
 import harness
 
-COMMANDS = ("create-topic", "alter-topic", "delete-topic", "list-topics", "describe-topic", "get-offsets", "produce", "consume", "help")
+COMMANDS = ("create-topic", "alter-topic", "delete-topic", "list-topics", "describe-topic", "get-offsets", "produce", "consume",
+            "commit", "reset-offset", "list-groups", "describe-group", "delete-group", "delete-offsets", "check-lag", "locks", "help")
 LISTINGS = {
     ("list-topics",): ["topic", "partitions"],
     ("describe-topic", "t"): ["topic", "partition", "start_offset", "end_offset", "size_bytes", "segments", "leader", "in_sync"],
@@ -17,6 +18,13 @@ LISTINGS = {
     ("get-offsets", "t", "--time", "max-timestamp"): ["topic", "partition", "offset", "timestamp"],
     ("describe-topic", "t", "--configs"): None,
     ("describe-topic", "t", "--segments"): None,
+    ("list-groups",): ["group", "members", "partitions"],
+    ("describe-group", "g"): ["group", "topic", "partition", "committed", "start_offset", "end_offset", "lag", "state", "member", "host",
+                              "pid"],
+    ("describe-group", "g", "--members"): ["group", "member", "host", "pid", "since", "generation", "assignor", "commits", "topics",
+                                           "partitions"],
+    ("reset-offset", "-g", "g", "t", "--to-datetime", "2038-01-01", "-n"): ["group", "topic", "partition", "old", "new", "time", "note"],
+    ("locks", "--all"): ["kind", "topic", "partition", "group", "member", "host", "pid", "since", "held"],
 }
 
 
@@ -25,6 +33,7 @@ class Tables(harness.Test):
         super().setUp()
         self.create("t", "-p", "2", segment_bytes=8192)
         self.produce(b'{"value":"a","timestamp":1700000000123}\n{"value":"b","timestamp":1700000000122}\n', "-J", "-p", "0")
+        self.run_program("commit", "-g", "g", "t:0:1")
 
     def test_forms_agree(self):
         for command, fields in LISTINGS.items():
@@ -145,8 +154,11 @@ class Streams(harness.Test):
             self.refused(*args, status=2)
 
     def test_dry_runs(self):
+        self.run_program("commit", "-g", "g", "t:0:0")
         for args, word in ((["create-topic", "new", "-p", "3", "-c", "segment.bytes=5000"], "new"), (["delete-topic", "t"], "t"),
-                           (["alter-topic", "t", "-c", "segment.bytes=5000"], "5000"), (["alter-topic", "t", "-x", "segment.ms"], "segment.ms")):
+                           (["alter-topic", "t", "-c", "segment.bytes=5000"], "5000"), (["alter-topic", "t", "-x", "segment.ms"], "segment.ms"),
+                           (["commit", "-g", "new", "t:0:0"], "t:0"), (["reset-offset", "-g", "g", "t", "--to-earliest"], "t"),
+                           (["delete-offsets", "-g", "g", "t"], "t:0"), (["delete-group", "g"], "g")):
             for option in ("-n", "--dry-run"):
                 with self.subTest(args=args, option=option):
                     before = harness.tree(self.store)
