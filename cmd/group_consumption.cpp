@@ -1,5 +1,6 @@
 #include "group_consumption.h"
 
+#include <poll.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -19,7 +20,7 @@ using std::chrono::milliseconds;
 
 // How often the other members are looked after, and how soon what is expected any moment is looked at.
 constexpr milliseconds usual_wait{250};
-constexpr milliseconds short_wait{5};
+constexpr milliseconds short_wait{2};
 
 std::string name_of(const TopicPartition& partition) { return partition.topic + ":" + std::to_string(partition.partition); }
 
@@ -119,7 +120,7 @@ void GroupConsumption::consume() {
     delivery_.require_taker();
     settle();
     if (finished()) return;
-    if (!watch_) {  // what came before there was a watch has to be looked for once more
+    if (options_.follow && !watch_) {  // what came before there was a watch has to be looked for once more
       std::vector<std::string> directories;
       for (auto& owned : owned_) {
         if (owned.readable()) directories.push_back(owned.cursor->directory());
@@ -148,7 +149,11 @@ milliseconds GroupConsumption::waiting_time(milliseconds at_most) const {
   return at_most;
 }
 
-void GroupConsumption::wait(milliseconds timeout) { watch_->wait(timeout, wake_up_->descriptor(), delivery_.taker_descriptor()); }
+void GroupConsumption::wait(milliseconds timeout) {
+  if (watch_) return watch_->wait(timeout, wake_up_->descriptor(), delivery_.taker_descriptor());
+  pollfd ready = {wake_up_->descriptor(), POLLIN, 0};
+  ::poll(&ready, 1, static_cast<int>(timeout.count()));
+}
 
 bool GroupConsumption::anything_under_way() const {
   return std::any_of(owned_.begin(), owned_.end(), [](const Owned& owned) { return !owned.under_way.empty(); });
@@ -305,7 +310,6 @@ void GroupConsumption::release_retired() {
 
 // A pipe tells nobody when its reader takes something out of it.
 void GroupConsumption::wait_until_taken() {
-  watch_ = std::make_unique<PartitionWatch>(store_, std::vector<std::string>());
   for (settle(); anything_under_way() && !stop_requested(); settle()) {
     delivery_.require_taker();
     commit_when_due();

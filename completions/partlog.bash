@@ -43,8 +43,8 @@ _partlog_of() {
       first='topic' others='file'
       ;;
     consume)
-      options='-p --partition -o --offset --since --until --local --tail -c --count -e --exit -F --follow --idle-timeout --merge --reset -k --key -H --header --grep --not --fail-if-empty -K --key-delimiter -D --delimiter -0 --null-delimiter -Z --null --null-marker -f --format -J --json-lines -u --unbuffered -d --dir --lock-timeout -q --quiet -v --verbose -h --help'
-      valued='-p --partition -o --offset --since --until --tail -c --count --idle-timeout --merge --reset -k --key -H --header --grep -K --key-delimiter -D --delimiter --null-marker -f --format -d --dir --lock-timeout'
+      options='-p --partition -o --offset --since --until --local --tail -c --count -e --exit -F --follow --idle-timeout --merge --reset -k --key -H --header --grep --not --fail-if-empty -K --key-delimiter -D --delimiter -0 --null-delimiter -Z --null --null-marker -f --format -J --json-lines -u --unbuffered -g --group --commit --commit-interval --assignor --positions --exec --exec-batch --retries --dead-letter -d --dir --lock-timeout -q --quiet -v --verbose -h --help'
+      valued='-p --partition -o --offset --since --until --tail -c --count --idle-timeout --merge --reset -k --key -H --header --grep -K --key-delimiter -D --delimiter --null-marker -f --format -g --group --commit --commit-interval --assignor --positions --exec --exec-batch --retries --dead-letter -d --dir --lock-timeout'
       first='topic' others='topic'
       ;;
     commit)
