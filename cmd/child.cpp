@@ -3,16 +3,16 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/sendfile.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
+#include <cstdio>
 #include <string_view>
-#include <utility>
 
 #include "output.h"
 #include "partlog/error.h"
@@ -23,28 +23,7 @@ extern char** environ;
 namespace partlog::cmd {
 namespace {
 
-// Tells the guard that we died.
-constexpr int orphaned = SIGUSR1;
-
 [[noreturn]] void fail(const std::string& what) { throw Error(ErrorCode::io, what + ": " + system_message(errno), errno); }
-
-class Descriptor {
- public:
-  explicit Descriptor(int descriptor = -1) : descriptor_(descriptor) {}
-  Descriptor(Descriptor&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(descriptor_, other.descriptor_);
-    return *this;
-  }
-  ~Descriptor() { close(); }
-  void close() {
-    if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
-  }
-  int get() const { return descriptor_; }
-
- private:
-  int descriptor_;
-};
 
 struct Pipe {
   Descriptor out, in;
@@ -56,7 +35,7 @@ struct Pipe {
   }
 };
 
-// All signals blocked, or none delivered to a reader that went away, until the end of the scope.
+// Until the end of the scope.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -84,65 +63,56 @@ class BrokenPipeIgnored {
   void (*before_)(int);
 };
 
-// The functions up to guard() run in a forked process: nothing there may allocate.
+// The functions from here to guard() run in forked processes: nothing there may allocate.
 
-[[noreturn]] void become_command(const char* command, char** environment, const sigset_t& mask, pid_t guard) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != guard) ::_exit(127);
+// Calls `visit` for each child of a process.
+template <class Visit>
+void for_each_child(pid_t parent, Visit visit) {
+  std::array<char, 64> path;
+  std::snprintf(path.data(), path.size(), "/proc/%d/task/%d/children", parent, parent);
+  const int file = ::open(path.data(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return;
+  std::array<char, 4096> text;
+  const ssize_t size = ::read(file, text.data(), text.size());
+  ::close(file);
+  for (const char* at = text.data(); at < text.data() + size;) {
+    pid_t child = 0;
+    const auto [end, error] = std::from_chars(at, text.data() + size, child);
+    if (error != std::errc()) break;
+    visit(child);
+    at = end + 1;
+  }
+}
+
+// What is stopped makes no more children, nor does it lose them to another parent.
+void kill_tree(pid_t process) {
+  ::kill(process, SIGSTOP);
+  for_each_child(process, kill_tree);
+  ::kill(process, SIGKILL);
+}
+
+// Is told the process of the command in hand, by that itself, and 0 when it has ended. The end of the pipe is our death: nobody
+// else has it open.
+[[noreturn]] void guard(int pipe) {
+  ::dup2(pipe, STDIN_FILENO);
+  ::close_range(STDIN_FILENO + 1, ~0U, 0);
+  pid_t command = 0;
+  pid_t told;
+  while (::read(STDIN_FILENO, &told, sizeof told) == sizeof told) command = told;
+  if (command != 0) kill_tree(command);
+  ::_exit(0);
+}
+
+[[noreturn]] void become_command(const char* command, char** environment, const sigset_t& mask, int input, int to_guard) {
+  const pid_t self = ::getpid();
+  if (::write(to_guard, &self, sizeof self) != sizeof self) ::_exit(127);
+  ::dup2(input, STDIN_FILENO);
   ::signal(SIGPIPE, SIG_DFL);
   ::signal(SIGXFSZ, SIG_DFL);
   ::sigprocmask(SIG_SETMASK, &mask, nullptr);
   const char* const arguments[] = {"sh", "-c", command, nullptr};
   ::execve("/bin/sh", const_cast<char* const*>(arguments), environment);
   ::_exit(127);
-}
-
-// Orphans come to the guard, which is their reaper, so killing its children until there are none gets hold of all.
-void kill_descendants() {
-  do {
-    char text[4096];
-    const int file = ::open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
-    const ssize_t size = file >= 0 ? ::read(file, text, sizeof text) : 0;
-    if (file >= 0) ::close(file);
-    for (const char* at = text; at < text + size;) {
-      pid_t child = 0;
-      const auto [end, error] = std::from_chars(at, text + size, child);
-      if (error == std::errc() && child > 0) ::kill(child, SIGKILL);
-      at = end + 1;
-    }
-  } while (::waitpid(-1, nullptr, 0) > 0);
-}
-
-// Stands between us and the command: waits for the command and tells its wait status, or kills it once we are dead.
-[[noreturn]] void guard(pid_t parent, int input, int report, const char* command, char** environment, const sigset_t& mask) {
-  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-  ::prctl(PR_SET_PDEATHSIG, orphaned);
-  if (::getppid() != parent) ::_exit(127);
-  constexpr int own_report = 3;
-  ::dup2(input, STDIN_FILENO);
-  if (report != own_report) ::dup3(report, own_report, O_CLOEXEC);
-  ::close_range(own_report + 1, ~0U, 0);
-  const pid_t child = ::fork();
-  if (child == 0) become_command(command, environment, mask, ::getppid());
-  if (child < 0) ::_exit(127);
-  ::close(STDIN_FILENO);
-  sigset_t expected;
-  sigemptyset(&expected);
-  sigaddset(&expected, SIGCHLD);
-  sigaddset(&expected, orphaned);
-  for (;;) {
-    int status = 0;
-    pid_t ended;
-    while ((ended = ::waitpid(-1, &status, WNOHANG)) > 0) {
-      if (ended != child) continue;
-      [[maybe_unused]] const ssize_t written = ::write(own_report, &status, sizeof status);
-      ::_exit(0);
-    }
-    if (::sigwaitinfo(&expected, nullptr) == orphaned) {
-      kill_descendants();
-      ::_exit(0);
-    }
-  }
 }
 
 // As much as the pipe takes now. False: no more, all was sent or the reader has gone.
@@ -154,50 +124,75 @@ bool feed(int pipe, int file) {
   return false;
 }
 
-// The wait status that the guard tells.
-int wait_for(Descriptor feeding, int file, int report) {
+void feed_until_end(Descriptor pipe, int file, int child) {
   const BrokenPipeIgnored ignored;
+  ::fcntl(pipe.get(), F_SETFL, O_NONBLOCK);
   for (;;) {
-    pollfd ready[] = {{report, POLLIN, 0}, {feeding.get(), POLLOUT, 0}};
-    if (::poll(ready, 2, -1) < 0 && errno != EINTR) fail("waiting for the command");
-    if (ready[1].revents != 0 && !feed(feeding.get(), file)) feeding.close();
-    if (ready[0].revents == 0) continue;
-    int status = SIGKILL;  // of a guard that was killed itself
-    while (::read(report, &status, sizeof status) < 0 && errno == EINTR) continue;
-    return status;
+    pollfd ready[] = {{child, POLLIN, 0}, {pipe.get(), POLLOUT, 0}};
+    if (::poll(ready, 2, -1) < 0) {
+      if (errno == EINTR) continue;
+      fail("waiting for the command");
+    }
+    if (ready[0].revents != 0) return;
+    if (!feed(pipe.get(), file)) pipe.close();
   }
+}
+
+// Our environment with the variables in it.
+std::vector<char*> environment_with(const std::vector<std::string>& variables) {
+  std::vector<char*> all;
+  for (const auto& variable : variables) all.push_back(const_cast<char*>(variable.c_str()));
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view text = *variable;
+    const auto name = text.substr(0, text.find('=') + 1);
+    if (std::none_of(variables.begin(), variables.end(), [&](const auto& v) { return v.starts_with(name); })) {
+      all.push_back(*variable);
+    }
+  }
+  all.push_back(nullptr);
+  return all;
 }
 
 }  // namespace
 
-int run_child(const std::string& command, const std::vector<std::string>& variables, int input) {
-  if (::lseek(input, 0, SEEK_SET) != 0) fail("reading the batch for the command");
-  std::vector<char*> environment;
-  for (const auto& variable : variables) environment.push_back(const_cast<char*>(variable.c_str()));
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    const std::string_view text = *variable;
-    const auto name = text.substr(0, text.find('=') + 1);
-    const bool replaced = std::any_of(variables.begin(), variables.end(), [&](const auto& v) { return v.starts_with(name); });
-    if (!replaced) environment.push_back(*variable);
-  }
-  environment.push_back(nullptr);
+ChildRunner::ChildRunner() {
+  Pipe pipe;
+  const SignalsBlocked blocked;
+  guard_ = ::fork();
+  if (guard_ == 0) guard(pipe.out.get());
+  if (guard_ < 0) fail("starting a process");
+  to_guard_ = std::move(pipe.in);
+}
 
-  Pipe feeding;
-  Pipe report;
-  enlarge_pipe(feeding.in.get());
+ChildRunner::~ChildRunner() {
+  to_guard_.close();
+  while (::waitpid(guard_, nullptr, 0) < 0 && errno == EINTR) continue;
+}
+
+int ChildRunner::run(const std::string& command, const std::vector<std::string>& variables, int input) {
+  if (::lseek(input, 0, SEEK_SET) != 0) fail("reading the batch for the command");
+  auto environment = environment_with(variables);
+  Pipe pipe;
+  enlarge_pipe(pipe.in.get());
   pid_t child;
   {
     const SignalsBlocked blocked;
-    const pid_t parent = ::getpid();
     child = ::fork();
-    if (child == 0) guard(parent, feeding.out.get(), report.in.get(), command.c_str(), environment.data(), blocked.before());
+    if (child == 0) {
+      become_command(command.c_str(), environment.data(), blocked.before(), pipe.out.get(), to_guard_.get());
+    }
   }
   if (child < 0) fail("starting the command");
-  feeding.out.close();
-  report.in.close();
-  ::fcntl(feeding.in.get(), F_SETFL, O_NONBLOCK);
-  const int status = wait_for(std::move(feeding.in), input, report.out.get());
-  while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) continue;
+  pipe.out.close();
+  const Descriptor ended(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
+  if (ended.get() < 0) fail("waiting for the command");
+  feed_until_end(std::move(pipe.in), input, ended.get());
+  // Told before the number may become another process's.
+  const pid_t none = 0;
+  const BrokenPipeIgnored ignored;
+  [[maybe_unused]] const ssize_t told = ::write(to_guard_.get(), &none, sizeof none);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 

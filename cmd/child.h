@@ -1,15 +1,33 @@
-// A command that works on what it reads from its standard input, and does not outlive us.
+// Commands that work on what they read from their standard input, and do not outlive us.
 #pragma once
+
+#include <sys/types.h>
 
 #include <string>
 #include <vector>
 
+#include "descriptor.h"
+
 namespace partlog::cmd {
 
-// Runs `sh -c command`, with these `NAME=value` beside our environment and the whole of a regular file as standard input through
-// a pipe; standard output and error are ours. Returns when it has ended, with its status as a shell shows it: 128 + n for an end
-// by signal n. It need not read everything. Signals do not end the wait. If this process dies, so do the command and all that it
-// started and has not left behind before. Error(io) if no process could be made.
-int run_child(const std::string& command, const std::vector<std::string>& variables, int input);
+// Runs one command after another. A second process, which waits for nothing but our death, then kills the command in hand and all
+// that it has started and not left behind before.
+class ChildRunner {
+ public:
+  // Error(io) if no process could be made, here and below.
+  ChildRunner();
+  ~ChildRunner();
+  ChildRunner(const ChildRunner&) = delete;
+  ChildRunner& operator=(const ChildRunner&) = delete;
+
+  // Runs `sh -c command`, with these `NAME=value` beside our environment and the whole of a regular file as standard input
+  // through a pipe; standard output and error are ours. Returns when it has ended, with its status as a shell shows it: 128 + n
+  // for an end by signal n. It need not read everything. Signals do not end the wait.
+  int run(const std::string& command, const std::vector<std::string>& variables, int input);
+
+ private:
+  Descriptor to_guard_;
+  pid_t guard_;
+};
 
 }  // namespace partlog::cmd

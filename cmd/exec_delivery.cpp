@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <chrono>
 
-#include "child.h"
 #include "messages.h"
 #include "partlog/error.h"
 #include "signals.h"
@@ -66,10 +65,8 @@ ExecDelivery::ExecDelivery(const Store& store, Filter& filter, Outcome& outcome,
       store_(store),
       exec_(std::move(exec)),
       file_(make_memory_file()),
-      output_(file_, Output::SecondThread::never),
+      output_(file_.get(), Output::SecondThread::never),
       format_(output_, format) {}
-
-ExecDelivery::~ExecDelivery() { ::close(file_); }
 
 bool ExecDelivery::deliver(PartitionCursor& cursor) {
   const auto batch = collect(cursor);
@@ -89,7 +86,7 @@ bool ExecDelivery::deliver(PartitionCursor& cursor) {
 
 // As many records as there are now, within the limits, formatted into the file.
 ExecDelivery::Batch ExecDelivery::collect(PartitionCursor& cursor) {
-  empty_file(file_);
+  empty_file(file_.get());
   Batch batch;
   batch.start = batch.next = cursor.next();
   const auto limit = std::min(exec_.batch, still_wanted());
@@ -121,7 +118,7 @@ bool ExecDelivery::run(const Batch& batch) {
       "PARTLOG_FIRST_OFFSET=" + std::to_string(batch.first.value), "PARTLOG_LAST_OFFSET=" + std::to_string(batch.last.value)};
   auto wait = first_pause;
   for (int attempt = 0;; ++attempt, wait *= 2) {
-    const int status = run_child(exec_.command, variables, file_);
+    const int status = runner_.run(exec_.command, variables, file_.get());
     if (status == 0) return true;
     if (stop_requested()) return false;
     const auto failure = batch.name() + ": '" + exec_.command + "' " + outcome_of(status);

@@ -4,7 +4,9 @@
 #include <optional>
 #include <string>
 
+#include "child.h"
 #include "delivery.h"
+#include "descriptor.h"
 #include "partlog/producer.h"
 
 namespace partlog::cmd {
@@ -20,7 +22,6 @@ class ExecDelivery : public Delivery {
 
   ExecDelivery(const Store& store, Filter& filter, Outcome& outcome, Options options, const OutputFormat& format,
                ExecOptions exec);
-  ~ExecDelivery() override;
 
   // Error(refused) if the command failed for good; the cursor then stands in front of the batch, and also if a signal asks us to
   // end.
@@ -41,7 +42,8 @@ class ExecDelivery : public Delivery {
 
   const Store& store_;
   ExecOptions exec_;
-  int file_;  // in memory: what the command reads
+  ChildRunner runner_;
+  Descriptor file_;  // in memory: what the command reads
   Output output_;
   RecordOutput format_;
 };
