@@ -66,7 +66,7 @@ struct GroupPosition {
   };
   Offset offset;
   State state = State::in_log;
-  Offset committed;  // as the file says; differs from `offset` in state cut only
+  Offset committed;  // as the file says; differs from `offset` only behind a cut (also one that retention has passed by since)
   Offset start, end;
 };
 

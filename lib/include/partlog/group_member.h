@@ -70,16 +70,20 @@ class PARTLOG_EXPORT GroupMember {
   GroupMember(GroupMember&&) noexcept;
   GroupMember& operator=(GroupMember&&) noexcept;
 
+  // Another one after this host was away for so long (a network file system) that its locks were given to others.
   const std::string& id() const;
 
-  // Looks for changes and tries to claim what is assigned to us and not yet ours. Costs no system call unless something changed
-  // or 250 ms are over (`now`). A revoked partition is named once and stays ours until release().
+  // Looks for changes and tries to claim what is assigned to us and not yet ours; never waits for a lock. Costs no system call
+  // when called again within a millisecond, and two unless something changed, 250 ms are over, or a partition is awaited (tried
+  // every 5 to 50 ms). A revoked partition is named once and stays ours until release(). A partition of a topic that was deleted
+  // or made anew is revoked, with a notice, and in the latter case assigned again with the new Topic.
   Rebalance poll();
-  // Whether poll() has something to do at once: whether to wait at all. False after each poll() but while changes come in.
+  // False: poll() has something to do at once, so do not wait. True after each poll() but while changes come in.
   bool settled() const;
-  // Partitions assigned to us that somebody else still holds.
+  // Partitions assigned to us, as of the last poll(), that are not ours yet because somebody else still holds them, or we have
+  // not released them. Those that failed are not among them.
   std::vector<TopicPartition> awaited() const;
-  // Readable when poll() has something to do; -1: nothing to wait on (network file system), poll() every 250 ms.
+  // Readable when poll() has something to do: when the group changes (not on a network file system) and when it is time to look.
   int descriptor() const;
 
   // On a network file system, where a lease may have lapsed: whether the claim is still ours; asked before records are handed on.
@@ -88,7 +92,7 @@ class PARTLOG_EXPORT GroupMember {
   // Moves the position forward; a lower one changes nothing. Survives kill -9 on return; durable only if `durable`. Error(fenced)
   // if the partition is no longer ours: its claim lost, or the offset file names another member.
   void commit(const TopicPartition& partition, Offset next, std::int32_t leader_epoch = no_epoch, bool durable = false);
-  // Gives a partition up.
+  // Gives a partition up. One that is still assigned to us is claimed anew by the next poll().
   void release(const TopicPartition& partition);
   // Gives everything up, so that the others take it over at once; durable or not as the commits were. Nothing else may be called
   // afterwards.

@@ -1,0 +1,347 @@
+// Committed offsets: what stands in the files, what a position means against the log, and who may change it.
+#include "partlog/group.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+
+#include "format/offset_file.h"
+#include "os/directory.h"
+#include "os/file_lock.h"
+#include "partlog/group_member.h"
+#include "support/child_process.h"
+#include "support/log_fixture.h"
+
+namespace partlog::test {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+using State = GroupPosition::State;
+
+std::optional<Error> error_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error;
+  }
+  ADD_FAILURE() << "no error";
+  return std::nullopt;
+}
+
+void expect_error(ErrorCode code, const std::vector<std::string>& parts, const std::function<void()>& action) {
+  const auto error = error_of(action);
+  if (!error) return;
+  EXPECT_EQ(error->code(), code) << error->what();
+  for (const auto& part : parts) EXPECT_NE(std::string(error->what()).find(part), std::string::npos) << error->what();
+}
+
+class GroupTest : public LogTest {
+ protected:
+  GroupTest() : topic_(make_topic({}, 2)), group_(Group::open_or_create(store_, "g")) { append(10); }
+
+  void append(int count, const std::string& value = "value") {
+    TestProducer producer(store_, topic_, into_partition(0));
+    for (int i = 0; i < count; ++i) producer.append(value);
+    producer.sync();
+  }
+  std::string offset_file(int partition = 0) const { return group_.directory() + "/offsets/t/" + std::to_string(partition); }
+  GroupPosition position() const { return *group_.position(store_, topic_, 0); }
+  void set_log_start(std::int64_t start) {
+    os::replace_file(partition_directory(topic_) + "/log-start-offset", std::to_string(start) + "\n", false);
+  }
+  void add_cut(std::int64_t offset) {
+    const auto file = partition_directory(topic_) + "/cuts";
+    os::replace_file(file, os::read_file(file).value_or("") + std::to_string(offset) + " boot 2026-01-01T00:00:00.000Z\n", false);
+  }
+
+  Topic topic_;
+  Group group_;
+};
+
+TEST_F(GroupTest, OffsetFileIsTextThatSaysEverything) {
+  ManualClock clock;
+  os::ScopedClock scoped(clock);
+  clock.set({1'769'860'800'007});
+  group_.commit(store_, topic_, 0, Offset{7}, "line\nof \\ metadata\x01");
+  EXPECT_EQ(contents_of(offset_file()),
+            "committed_at=2026-01-31T12:00:00.007Z\ncuts=0\nleader_epoch=-1\nmember=\n"
+            "metadata=line\\nof \\\\ metadata\\x01\noffset=7\ntopic_id=" +
+                topic_.id + "\n");
+  const auto committed = *group_.committed("t", 0);
+  EXPECT_EQ(committed.offset, Offset{7});
+  EXPECT_EQ(committed.metadata, "line\nof \\ metadata\x01");
+  EXPECT_EQ(committed.committed_at, Timestamp{1'769'860'800'007});
+  EXPECT_EQ(group_.partitions(), (std::vector<TopicPartition>{{"t", 0}}));
+  EXPECT_EQ(fs::file_size(offset_file() + ".lock"), 0u);
+  EXPECT_FALSE(group_.committed("t", 1));
+  EXPECT_FALSE(group_.committed("other", 0));
+}
+
+TEST_F(GroupTest, WhatAKilledProcessLeftIsNoHindranceAndDoesNotPileUp) {
+  group_.commit(store_, topic_, 0, Offset{1});
+  overwrite(offset_file() + ".tmp", "offs");
+  group_.commit(store_, topic_, 0, Offset{2});
+  EXPECT_EQ(position().offset, Offset{2});
+  auto names = os::list_directory(group_.directory() + "/offsets/t");
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(names, (std::vector<std::string>{"0", "0.lock"}));
+}
+
+TEST_F(GroupTest, CommitMovesForwardOnly) {
+  group_.commit(store_, topic_, 0, Offset{5});
+  const auto before = contents_of(offset_file());
+  group_.commit(store_, topic_, 0, Offset{5});
+  EXPECT_EQ(contents_of(offset_file()), before);
+  expect_error(ErrorCode::refused, {"t:0", "position is 5", "4"}, [&] { group_.commit(store_, topic_, 0, Offset{4}); });
+  expect_error(ErrorCode::offset_out_of_range, {"position is 5", "11", "end offset 10"},
+               [&] { group_.commit(store_, topic_, 0, Offset{11}); });
+  EXPECT_EQ(contents_of(offset_file()), before);
+  group_.commit(store_, topic_, 0, Offset{10});
+  set_log_start(3);
+  expect_error(ErrorCode::offset_out_of_range, {"below the log start offset 3", "no position"},
+               [&] { Group::open_or_create(store_, "other").commit(store_, topic_, 0, Offset{2}); });
+  EXPECT_FALSE(fs::exists(store_.directory() + "/groups/other/offsets/t/0"));
+  expect_error(ErrorCode::invalid_argument, {"0 to 1"}, [&] { group_.commit(store_, topic_, 2, Offset{0}); });
+  expect_error(ErrorCode::invalid_argument, {"4097", "4096"},
+               [&] { group_.commit(store_, topic_, 0, Offset{10}, std::string(4097, 'x')); });
+}
+
+TEST_F(GroupTest, CommitWaitsForTheOffsetLock) {
+  group_.commit(store_, topic_, 0, Offset{5});
+  ChildProcess child([&](Line& line) {
+    const auto guard = os::FileLock::open(offset_file() + ".lock").lock();
+    line.send();
+    line.receive();
+    return 0;
+  });
+  ASSERT_TRUE(child.line().receive());
+  expect_error(ErrorCode::busy, {"process " + std::to_string(child.pid())},
+               [&] { group_.commit(store_, topic_, 0, Offset{6}, {}, 20ms); });
+  child.line().send();
+  group_.commit(store_, topic_, 0, Offset{6});
+  EXPECT_EQ(position().offset, Offset{6});
+}
+
+TEST_F(GroupTest, PositionAgainstTheLog) {
+  EXPECT_FALSE(group_.position(store_, topic_, 0));
+  group_.commit(store_, topic_, 0, Offset{4});
+  auto at = position();
+  EXPECT_EQ(at.state, State::in_log);
+  EXPECT_EQ(at.start, Offset{0});
+  EXPECT_EQ(at.end, Offset{10});
+  set_log_start(4);
+  EXPECT_EQ(position().state, State::in_log);
+  set_log_start(5);
+  at = position();
+  EXPECT_EQ(at.state, State::below_start);
+  EXPECT_EQ(at.offset, Offset{4});
+  EXPECT_EQ(at.start, Offset{5});
+  GroupChange(group_).reset(topic_, 0, Offset{11});
+  EXPECT_EQ(position().state, State::past_end);
+  GroupChange(group_).reset(topic_, 0, Offset{10});
+  EXPECT_EQ(position().state, State::in_log);
+}
+
+TEST_F(GroupTest, PositionAboveACutItHadNotSeenGoesOnAtTheLowestSuchCut) {
+  add_cut(1);  // seen by the commit
+  group_.commit(store_, topic_, 0, Offset{8});
+  EXPECT_EQ(group_.committed("t", 0)->cuts, 1u);
+  EXPECT_EQ(position().state, State::in_log);
+  add_cut(8);
+  add_cut(9);
+  EXPECT_EQ(position().state, State::in_log);
+  add_cut(6);
+  add_cut(7);
+  const auto at = position();
+  EXPECT_EQ(at.state, State::cut);
+  EXPECT_EQ(at.offset, Offset{6});
+  EXPECT_EQ(at.committed, Offset{8});
+  // A commit goes forward from there, though the file says 8.
+  expect_error(ErrorCode::refused, {"position is 6"}, [&] { group_.commit(store_, topic_, 0, Offset{5}); });
+  group_.commit(store_, topic_, 0, Offset{7});
+  EXPECT_EQ(position().state, State::in_log);
+  EXPECT_EQ(group_.committed("t", 0)->offset, Offset{7});
+  EXPECT_EQ(group_.committed("t", 0)->cuts, 5u);
+}
+
+TEST_F(GroupTest, CutBelowTheLogStartIsBelowTheStart) {
+  group_.commit(store_, topic_, 0, Offset{8});
+  add_cut(2);
+  set_log_start(3);
+  const auto at = position();
+  EXPECT_EQ(at.state, State::below_start);
+  EXPECT_EQ(at.offset, Offset{2});
+  EXPECT_EQ(at.committed, Offset{8});
+}
+
+// Records that were never synced are lost with a restart of the host; a group had committed behind them.
+TEST_F(GroupTest, PositionAboveTheEndAfterARestart) {
+  {
+    TestProducer producer(store_, topic_, into_partition(0));
+    for (int i = 0; i < 3; ++i) producer.append("lost");
+  }
+  group_.commit(store_, topic_, 0, Offset{13});
+  const auto log = checked(topic_);
+  restart_host(partition_directory(topic_));
+  fs::resize_file(log.segments[0].path, static_cast<std::uintmax_t>(log.segments[0].batches[11].position));
+  auto at = position();
+  EXPECT_EQ(at.state, State::cut);
+  EXPECT_EQ(at.offset, Offset{11});
+  EXPECT_EQ(at.committed, Offset{13});
+  // Before anybody has consumed, new records fill the place of the lost ones.
+  append(5, "new");
+  at = position();
+  EXPECT_EQ(at.state, State::cut);
+  EXPECT_EQ(at.offset, Offset{11});
+  EXPECT_EQ(at.end, Offset{16});
+}
+
+TEST_F(GroupTest, PositionPastTheEndWithoutARestartStaysAnError) {
+  GroupChange(group_).reset(topic_, 0, Offset{12});
+  EXPECT_EQ(position().state, State::past_end);
+  EXPECT_EQ(position().offset, Offset{12});
+  append(1);
+  EXPECT_EQ(position().state, State::past_end);
+}
+
+TEST_F(GroupTest, TopicMadeAnewHasNoPosition) {
+  group_.commit(store_, topic_, 0, Offset{4});
+  store_.delete_topic(topic_);
+  topic_ = make_topic({}, 2);
+  EXPECT_FALSE(group_.position(store_, topic_, 0));
+  EXPECT_EQ(group_.committed("t", 0)->offset, Offset{4});
+  append(2);
+  group_.commit(store_, topic_, 0, Offset{1});
+  EXPECT_EQ(position().offset, Offset{1});
+  EXPECT_EQ(group_.committed("t", 0)->topic_id, topic_.id);
+}
+
+TEST_F(GroupTest, DamagedFilesAreNamedAndHarmNobodyElse) {
+  group_.commit(store_, topic_, 0, Offset{4});
+  group_.commit(store_, topic_, 1, Offset{0});
+  const auto whole = contents_of(offset_file());
+  std::vector<std::string> bad{"", "garbage\n", std::string(64, '\0'), "offset=4\n"};
+  for (std::size_t size = 1; size < whole.size(); ++size) bad.push_back(whole.substr(0, size));
+  for (auto text : {"offset=-1", "offset=x", "offset=99999999999999999999", "committed_at=yesterday", "metadata=\\q"}) {
+    const auto key = std::string(text).substr(0, std::string(text).find('=') + 1);
+    auto changed = whole;
+    const auto at = changed.find(key);
+    changed.replace(at, changed.find('\n', at) - at, text);
+    bad.push_back(changed);
+  }
+  for (const auto& text : bad) {
+    overwrite(offset_file(), text);
+    const std::vector<std::string> parts{offset_file(), "reset-offset"};
+    expect_error(ErrorCode::damaged, parts, [&] { group_.committed("t", 0); });
+    expect_error(ErrorCode::damaged, parts, [&] { group_.position(store_, topic_, 0); });
+    expect_error(ErrorCode::damaged, parts, [&] { group_.commit(store_, topic_, 0, Offset{5}); });
+    ASSERT_FALSE(HasFailure()) << text;
+  }
+  EXPECT_EQ(group_.position(store_, topic_, 1)->offset, Offset{0});
+  GroupChange(group_).reset(topic_, 0, Offset{2});
+  EXPECT_EQ(position().offset, Offset{2});
+
+  fs::remove(offset_file());
+  fs::create_directory(offset_file());
+  expect_error(ErrorCode::io, {offset_file(), "move the directory away"}, [&] { group_.committed("t", 0); });
+  EXPECT_EQ(group_.partitions(), (std::vector<TopicPartition>{{"t", 0}, {"t", 1}}));
+  expect_error(ErrorCode::io, {offset_file()}, [&] { GroupChange(group_).reset(topic_, 0, Offset{2}); });
+  expect_error(ErrorCode::io, {offset_file()}, [&] { GroupChange(group_).remove_offset("t", 0); });
+  EXPECT_EQ(group_.position(store_, topic_, 1)->offset, Offset{0});
+
+  overwrite(group_.directory() + "/group.properties", "genera");
+  expect_error(ErrorCode::damaged, {"group.properties"}, [&] { group_.state(); });
+  GroupChange(group_).reset(topic_, 1, Offset{0});  // nobody lives who could stand in it
+}
+
+TEST_F(GroupTest, ForeignNamesAreNoGroupsAndNoPartitions) {
+  const auto groups = store_.directory() + "/groups";
+  fs::create_directories(groups + "/lost+found");
+  fs::create_directories(groups + "/no-lock-file");
+  overwrite(groups + "/.g.swp", "x");
+  overwrite(groups + "/g~", "x");
+  EXPECT_EQ(Group::names(store_), (std::vector<std::string>{"g"}));
+  group_.commit(store_, topic_, 0, Offset{4});
+  fs::create_directories(group_.directory() + "/offsets/lost+found");
+  for (const auto* name : {"/offsets/file", "/offsets/t/01", "/offsets/t/-1", "/offsets/t/0~", "/offsets/t/.0.swp"}) {
+    overwrite(group_.directory() + name, "x");
+  }
+  EXPECT_EQ(group_.partitions(), (std::vector<TopicPartition>{{"t", 0}}));
+}
+
+TEST_F(GroupTest, OpensByName) {
+  EXPECT_EQ(Group::open(store_, "g").name(), "g");
+  Group::open_or_create(store_, "clicks");
+  expect_error(ErrorCode::not_found, {"no group \"click\"", "similar: clicks"}, [&] { Group::open(store_, "click"); });
+  expect_error(ErrorCode::invalid_argument, {"group name \"a/b\""}, [&] { Group::open(store_, "a/b"); });
+  expect_error(ErrorCode::invalid_argument, {"group name \"..\""}, [&] { Group::open_or_create(store_, ".."); });
+  EXPECT_TRUE(Group::names(Store::open_or_create(directory_.path("other"))).empty());
+}
+
+TEST_F(GroupTest, RemovesOffsetsAndGroups) {
+  group_.commit(store_, topic_, 0, Offset{4});
+  {
+    GroupChange change(group_);
+    EXPECT_TRUE(change.remove_offset("t", 0));
+    EXPECT_FALSE(change.remove_offset("t", 0));
+    EXPECT_FALSE(change.remove_offset("t", 1));
+    EXPECT_FALSE(change.remove_offset("other", 1));
+  }
+  EXPECT_FALSE(group_.committed("t", 0));
+  group_.commit(store_, topic_, 0, Offset{4});
+  GroupChange(group_).remove_group();
+  EXPECT_TRUE(Group::names(store_).empty());
+  EXPECT_TRUE(os::list_directory(store_.directory() + "/trash").empty());
+  expect_error(ErrorCode::not_found, {"\"g\" was deleted"}, [&] { group_.commit(store_, topic_, 0, Offset{4}); });
+  expect_error(ErrorCode::not_found, {"\"g\" was deleted"}, [&] { GroupChange change(group_); });
+  EXPECT_FALSE(fs::exists(group_.directory()));
+  EXPECT_FALSE(Group::open_or_create(store_, "g").committed("t", 0));
+}
+
+// Whoever waited for the lock of a group that was deleted and made anew meanwhile changes the new one.
+TEST_F(GroupTest, ChangesTheGroupThatStandsAtThePath) {
+  ChildProcess child([&](Line& line) {
+    line.receive();
+    GroupChange(group_).reset(topic_, 0, Offset{3});
+    return 0;
+  });
+  std::optional<GroupChange> change(std::in_place, group_);
+  child.line().send();
+  const auto waits = [&] {  // proc(5): "1: -> POSIX  ADVISORY  WRITE <pid> ..."
+    const auto locks = os::read_file("/proc/locks").value_or("");
+    const auto arrow = locks.find("-> POSIX");
+    return arrow != std::string::npos && locks.find(" " + std::to_string(child.pid()) + " ", arrow) != std::string::npos;
+  };
+  while (!waits()) ASSERT_EQ(::kill(child.pid(), 0), 0);
+  change->remove_group();
+  const auto made = Group::open_or_create(store_, "g");
+  change.reset();
+  EXPECT_EQ(child.wait(), 0);
+  EXPECT_EQ(made.position(store_, topic_, 0)->offset, Offset{3});
+}
+
+TEST_F(GroupTest, ChangesExcludeEachOther) {
+  GroupChange change(group_);
+  expect_error(ErrorCode::busy, {"group.lock"}, [&] { GroupChange another(group_, 10ms); });
+}
+
+TEST_F(GroupTest, ReadingChangesNothing) {
+  group_.commit(store_, topic_, 0, Offset{4});
+  const auto before = snapshot(group_.directory() + "/offsets/t");
+  const auto names = os::list_directory(group_.directory()).size();
+  Group::open(store_, "g").position(store_, topic_, 0);
+  Group::open(store_, "g").position(store_, topic_, 1);
+  Group::open(store_, "g").owner("t", 0);
+  Group::open(store_, "g").owner("none", 0);
+  EXPECT_EQ(Group::open(store_, "g").state().generation, 0);
+  EXPECT_EQ(snapshot(group_.directory() + "/offsets/t"), before);
+  EXPECT_EQ(os::list_directory(group_.directory()).size(), names);
+  EXPECT_TRUE(os::list_directory(group_.directory() + "/claims").empty());
+}
+
+}  // namespace
+}  // namespace partlog::test
