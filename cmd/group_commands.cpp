@@ -37,7 +37,9 @@ std::optional<Group> find_group(const Store& store, const std::string& name) {
 std::string partition_name(std::string_view topic, int partition) { return std::string(topic) + ':' + std::to_string(partition); }
 
 std::string process_of(const MemberInfo& member) {
-  return "process " + std::to_string(member.pid) + " on host " + member.host + " (member " + member.id + ")";
+  std::string process = member.pid == 0 ? "a process" : "process " + std::to_string(member.pid);
+  if (member.id.empty()) return process + (member.pid == 0 ? " on another host" : "");
+  return process + " on host " + member.host + " (member " + member.id + ")";
 }
 
 const Topic* TopicCache::find(const std::string& name) {
@@ -52,10 +54,16 @@ const Topic& TopicCache::get(const std::string& name) {
 }
 
 void require_no_owner(const Group& group, const std::string& topic) {
+  auto its = [&](const TopicPartition& partition) { return partition.topic == topic; };
   for (const auto& member : group.state().members) {
-    auto its = [&](const TopicPartition& assigned) { return assigned.topic == topic; };
-    if (std::none_of(member.assigned.begin(), member.assigned.end(), its)) continue;
-    throw busy(group, "topic \"" + topic + "\" is consumed by ", member);
+    if (std::any_of(member.assigned.begin(), member.assigned.end(), its)) {
+      throw busy(group, "topic \"" + topic + "\" is consumed by ", member);
+    }
+  }
+  // A member that was stopped may hold what is no longer assigned to it.
+  for (const auto& partition : group.partitions()) {
+    auto owner = its(partition) ? group.owner(topic, partition.partition) : std::nullopt;
+    if (owner) throw busy(group, partition_name(topic, partition.partition) + " is consumed by ", *owner);
   }
 }
 

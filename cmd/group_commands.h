@@ -25,7 +25,7 @@ std::optional<Group> find_group(const Store& store, const std::string& name);
 
 // `orders:3`
 std::string partition_name(std::string_view topic, int partition);
-// `process 17 on host alpha (member m)`, as the library has it.
+// `process 17 on host alpha (member m)`, in the words of the library.
 std::string process_of(const MemberInfo& member);
 
 // Topics by name, each looked up once.

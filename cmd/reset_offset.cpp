@@ -219,14 +219,20 @@ class ResetOffset : public Command {
 
   // What a real run would say: nothing of it keeps the plan from being shown.
   void foresee_refusal(const Store& store, const std::optional<Group>& group) {
-    try {
-      require_writable(store, group);
-      std::set<std::string> names;
-      for (const auto& row : rows_) names.insert(row.topic_name);
-      for (const auto& name : group ? names : std::set<std::string>()) require_no_owner(*group, name);
-    } catch (const Error& error) {
-      outcome_.fail(error, "would be refused");
+    auto foresee = [&](auto check) {
+      try {
+        check();
+      } catch (const Error& error) {
+        outcome_.fail(error, "would be refused");
+      }
+    };
+    foresee([&] { require_writable(store, group); });
+    if (!group) return;
+    std::set<std::string> names;
+    for (const auto& row : rows_) {
+      if (row.failure.empty()) names.insert(row.topic_name);
     }
+    for (const auto& name : names) foresee([&] { require_no_owner(*group, name); });
   }
 
   void plan(const Store& store, const std::optional<Group>& group) {

@@ -16,13 +16,20 @@ class ReadOnly(harness.Test):
         ["list-topics"], ["list-topics", "--json"], ["describe-topic"], ["describe-topic", "t", "--configs"], ["describe-topic", "t", "--segments"],
         ["get-offsets", "t"], ["get-offsets", "t", "--time", "max-timestamp"], ["get-offsets", "t", "--time", "-1h"],
         ["get-offsets", "t", "--time", "earliest"],
+        ["list-groups"], ["describe-group", "g"], ["describe-group", "g", "--members", "--json"], ["check-lag", "-g", "g", "--max", "100"],
+        ["reset-offset", "-g", "g", "t", "--to-latest", "--export"], ["locks"], ["locks", "--all"],
         ["help"], ["--version"],
     )
     # They write nothing, but say what the real run would say.
-    DRY_RUNS = (["create-topic", "u", "-n"], ["alter-topic", "t", "-c", "segment.bytes=10000", "-n"], ["delete-topic", "t", "-n"])
+    DRY_RUNS = (["create-topic", "u", "-n"], ["alter-topic", "t", "-c", "segment.bytes=10000", "-n"], ["delete-topic", "t", "-n"],
+                ["commit", "-g", "g", "t:0:5", "-n"], ["commit", "-g", "new", "t:0:5", "-n"], ["reset-offset", "-g", "g", "t", "--to-latest", "-n"],
+                ["reset-offset", "-g", "new", "t", "--to-latest", "-n"], ["delete-offsets", "-g", "g", "t", "-n"], ["delete-group", "g", "-n"])
     WRITING = (
         (["produce", "t"], b"x\n"), (["create-topic", "u"], b""), (["alter-topic", "t", "-c", "segment.bytes=10000"], b""),
         (["delete-topic", "t", "--yes"], b""), (["produce", "t", "--create"], b"x\n"), (["produce", "u", "--create"], b"x\n"),
+        (["commit", "-g", "g", "t:0:5"], b""), (["commit", "-g", "new", "t:0:5"], b""), (["reset-offset", "-g", "g", "t", "--to-latest", "--execute"], b""),
+        (["reset-offset", "-g", "new", "t", "--to-latest", "--execute"], b""), (["delete-offsets", "-g", "g", "t", "--yes"], b""),
+        (["delete-group", "g", "--yes"], b""),
         *((args, b"") for args in DRY_RUNS),
     )
 
@@ -30,6 +37,7 @@ class ReadOnly(harness.Test):
         super().setUp()
         self.create("t", segment_bytes=300)
         self.produce(b"".join(b"%d\n" % n for n in range(10)), "--batch-size", "80")
+        self.run_program("commit", "-g", "g", "t:0:3")
         self.expected = b"".join(b"%d\n" % n for n in range(10))
 
     def check_reading(self, **how):
