@@ -150,7 +150,12 @@ std::optional<MemberInfo> GroupFiles::owner(const std::string& topic, int partit
   if (!holder) return std::nullopt;
   MemberInfo unknown;
   unknown.pid = *holder;
-  const auto file = offset(topic, partition);
+  std::optional<format::OffsetFile> file;
+  try {
+    file = offset(topic, partition);
+  } catch (const Error&) {
+    return unknown;  // whoever asks for the position will hear of it
+  }
   if (!file || file->member.empty() || !is_alive(file->member)) return unknown;
   const auto table = this->table();
   const auto* member = table.find(file->member);

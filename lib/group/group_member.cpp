@@ -24,6 +24,7 @@ constexpr std::int64_t look_us = 250'000;     // between two looks at the other 
 constexpr std::int64_t shortest_us = 1'000;   // between two polls that make system calls
 constexpr std::int64_t first_try_us = 5'000;  // until a claim in other hands is tried again, doubled each time
 constexpr std::int64_t longest_try_us = 50'000;
+constexpr std::chrono::milliseconds longest_farewell{1000};  // that a member who leaves waits to say so
 
 std::string address(const TopicPartition& partition) { return partition.topic + ":" + std::to_string(partition.partition); }
 
@@ -111,7 +112,9 @@ class GroupMember::Impl {
   std::vector<TopicPartition> awaited() const {
     std::vector<TopicPartition> partitions;
     for (const auto& partition : wanted_) {
-      if (!held_.contains(partition) && !failures_.contains(partition)) partitions.push_back(partition);
+      const auto held = held_.find(partition);
+      const bool is_ours = held != held_.end() && !held->second.revoked;
+      if (!is_ours && !failures_.contains(partition)) partitions.push_back(partition);
     }
     return partitions;
   }
@@ -148,7 +151,9 @@ class GroupMember::Impl {
     wanted_.clear();
     failures_.clear();
     try {
-      update(Intent::leave, wait());
+      auto patience = wait();
+      patience.timeout = std::min(options_.lock_timeout.value_or(longest_farewell), longest_farewell);
+      update(Intent::leave, patience);
     } catch (const Error&) {
     }
     member_.unlock();
@@ -274,6 +279,7 @@ class GroupMember::Impl {
 
   void assign(group::MemberTable& table) const {
     std::vector<group::Subscription> members;
+    members.reserve(table.members.size());
     for (const auto& member : table.members) members.push_back({member.id, member.topics, member.assigned});
     group::PartitionCounts counts;
     for (const auto& [name, topic] : table.topics) counts[name] = topic.partitions;

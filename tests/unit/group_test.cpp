@@ -319,7 +319,10 @@ TEST_F(GroupTest, ChangesTheGroupThatStandsAtThePath) {
   while (!waits()) ASSERT_EQ(::kill(child.pid(), 0), 0);
   change->remove_group();
   const auto made = Group::open_or_create(store_, "g");
+  std::optional<GroupChange> second(std::in_place, made);
   change.reset();
+  while (!waits()) ASSERT_FALSE(made.committed("t", 0));  // now for the new one's lock
+  second.reset();
   EXPECT_EQ(child.wait(), 0);
   EXPECT_EQ(made.position(store_, topic_, 0)->offset, Offset{3});
 }
