@@ -163,13 +163,14 @@ def parse_shown(text):
 
 
 def committed_offset(store, group, topic, partition):
-    """What the position file says; 0 where there is none."""
+    """What the position file says; 0 where nothing is committed."""
     try:
         with open(f"{store}/groups/{group}/offsets/{topic}/{partition}", encoding="utf-8") as file:
             fields = dict(line.rstrip("\n").split("=", 1) for line in file if "=" in line)
     except FileNotFoundError:
         return 0
-    return int(fields["offset"])
+    expect("topic_id" in fields, f"the position file of partition {partition} holds {fields}")
+    return int(fields.get("offset", 0))
 
 
 Delivery = collections.namedtuple("Delivery", "when member offset value")
