@@ -32,6 +32,15 @@ def pending(descriptor):
     return count[0]
 
 
+def state_of(pid):
+    """As ps shows it: S sleeps, T is stopped, Z is dead and not waited for."""
+    try:
+        with open("/proc/%d/stat" % pid) as f:
+            return f.read().rsplit(")", 1)[1].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return "X"
+
+
 def read_exactly(descriptor, size):
     data = b""
     while len(data) < size:
@@ -43,11 +52,7 @@ def read_exactly(descriptor, size):
 
 def is_gone(pid):
     """Also a zombie that its new parent has not waited for is gone."""
-    try:
-        with open("/proc/%d/stat" % pid) as f:
-            return f.read().rsplit(")", 1)[1].split()[0] in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return True
+    return state_of(pid) in "ZX"
 
 
 class GroupTest(harness.Test):
@@ -143,7 +148,22 @@ class GroupTest(harness.Test):
         except FileNotFoundError:
             return b""
 
-    def wait_for_file(self, name, process=None):
-        """Until a script has made that file; the process that should have run the script must live so long."""
-        harness.wait_until(lambda: os.path.exists(self.path(name)) or (process and process.poll() is not None), "a script to make " + name)
-        self.assertTrue(os.path.exists(self.path(name)), "ended too early: %s" % (process and process.stderr.read()))
+    def wait_beside(self, process, condition, what, deadline=None):
+        """For a fact that a process brings about, which must live so long."""
+        def done():
+            ended = process.poll() is not None
+            if condition():
+                return True
+            if ended:
+                self.fail("ended with %d instead of %s: %s" % (process.returncode, what, process.stderr.read().decode()))
+            return False
+
+        harness.wait_until(done, what, deadline)
+
+    def wait_for_full_pipe(self, member):
+        """Until nothing goes into its pipe any more (a page may have room for less than a record), and it waits."""
+        enough = fcntl.fcntl(member.stdout.fileno(), fcntl.F_GETPIPE_SZ) * 15 // 16
+        self.wait_beside(member, lambda: pending(member.stdout.fileno()) >= enough and state_of(member.pid) == "S", "the pipe to fill")
+
+    def wait_for_file(self, name, process):
+        self.wait_beside(process, lambda: os.path.exists(self.path(name)), "a script to make " + name)
