@@ -13,16 +13,19 @@ namespace {
 
 constexpr std::size_t page = 4096;
 
-// Returns errno, 0: everything was written.
-int write_all(int descriptor, const char* data, std::size_t size) {
-  while (size > 0) {
-    const ssize_t written = ::write(descriptor, data, size);
-    if (written < 0 && errno != EINTR) return errno;
-    if (written < 0) continue;
-    data += written;
-    size -= static_cast<std::size_t>(written);
+struct Written {
+  std::size_t size;
+  int error;  // errno, 0: everything was written
+};
+
+Written write_all(int descriptor, const char* data, std::size_t size) {
+  std::size_t done = 0;
+  while (done < size) {
+    const ssize_t written = ::write(descriptor, data + done, size - done);
+    if (written < 0 && errno != EINTR) return {done, errno};
+    if (written > 0) done += static_cast<std::size_t>(written);
   }
-  return 0;
+  return {done, 0};
 }
 
 // Signals go to the threads that were there before.
@@ -108,11 +111,11 @@ void BackgroundWriter::run() {
     if (failure_ == 0) {
       writing_ = true;
       lock.unlock();
-      const int error = write_all(descriptor_, chunk.from, chunk.size);
+      const auto [written, error] = write_all(descriptor_, chunk.from, chunk.size);
       lock.lock();
       writing_ = false;
       failure_ = error;
-      if (error == 0) pending_ -= chunk.size;
+      pending_ -= written;
     }
     empty_.push_back(std::move(chunk.buffer));
     given_back_.notify_one();

@@ -80,7 +80,6 @@ class Consume : public Command {
   std::vector<Address> addresses_;
   std::optional<Filter> filter_;
   Output output_;
-  std::optional<RecordOutput> record_output_;
   std::map<TopicPartition, Offset> positions_;
   Outcome outcome_;
 };
@@ -286,21 +285,26 @@ void Consume::validate_form() {
   if (null_delimiter_) format_.delimiter = std::string(1, '\0');
   if (null_as_text_) format_.null_marker = "NULL";
   filter_.emplace(conditions_);
-  record_output_.emplace(output_, format_);
+  RecordOutput(output_, format_);  // refuses what is no format
 }
 
 int Consume::run(const Globals& globals) {
   catch_stop_signals();
   Store store = open_store(globals);
   const auto delivery = make_delivery(store);
+  if (group_ || positions_file_) survive_broken_pipes();
   if (positions_file_) require_writable_file(*positions_file_);
   try {
     group_ ? consume_as_member(store, globals, *delivery) : consume(store, *delivery);
-  } catch (...) {
+    output_.finish();
+  } catch (const Error& error) {
+    write_positions();
+    if (error.code() == ErrorCode::interrupted && stop_requested()) return signal_status();
+    throw;
+  } catch (const BrokenPipe&) {
     write_positions();
     throw;
   }
-  output_.finish();
   write_positions();
   if (stop_requested()) return signal_status();
   if (fail_if_empty_ && delivery->delivered() == 0) outcome_.fail(status_empty);
@@ -308,15 +312,22 @@ int Consume::run(const Globals& globals) {
 }
 
 std::unique_ptr<Delivery> Consume::make_delivery(const Store& store) {
-  if (!exec_) return std::make_unique<PrintDelivery>(*filter_, outcome_, delivering_, *record_output_, output_);
+  if (!exec_) return std::make_unique<PrintDelivery>(*filter_, outcome_, delivering_, format_, output_);
   if (dead_letter_) executing_.dead_letter = store.topic(*dead_letter_);
   return std::make_unique<ExecDelivery>(store, *filter_, outcome_, delivering_, format_, executing_);
 }
 
 void Consume::consume(const Store& store, Delivery& delivery) {
   auto cursors = open(store);
-  Consumption(*filter_, delivery, dynamic_cast<PrintDelivery*>(&delivery), outcome_, reading_).run(store, cursors);
-  for (auto& cursor : cursors) positions_[{cursor.topic(), cursor.partition()}] = cursor.next();
+  reading_.track = positions_file_.has_value();
+  Consumption consumption(*filter_, delivery, dynamic_cast<PrintDelivery*>(&delivery), outcome_, reading_);
+  try {
+    consumption.run(store, cursors);
+  } catch (...) {
+    positions_ = consumption.positions();
+    throw;
+  }
+  positions_ = consumption.positions();
 }
 
 void Consume::consume_as_member(const Store& store, const Globals& globals, Delivery& delivery) {

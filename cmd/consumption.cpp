@@ -1,5 +1,7 @@
 #include "consumption.h"
 
+#include <poll.h>
+
 #include <algorithm>
 #include <numeric>
 #include <tuple>
@@ -7,6 +9,10 @@
 #include "signals.h"
 
 namespace partlog::cmd {
+
+namespace {
+constexpr int short_wait_ms = 2;
+}
 
 // A cursor in a merge, at the record that comes next from it.
 struct Consumption::Head {
@@ -28,6 +34,7 @@ Consumption::Consumption(Filter& filter, Delivery& delivery, PrintDelivery* prin
     : filter_(filter), delivery_(delivery), printer_(printer), outcome_(outcome), options_(options) {}
 
 void Consumption::run(const Store& store, std::vector<PartitionCursor>& cursors) {
+  if (options_.track) track(store, cursors);
   if (options_.tail) {
     read_tail(cursors);
   } else if (options_.merge) {
@@ -37,11 +44,52 @@ void Consumption::run(const Store& store, std::vector<PartitionCursor>& cursors)
   }
   if (options_.follow) follow(store, cursors);
   delivery_.flush();
+  if (options_.track) wait_until_taken();
+}
+
+void Consumption::track(const Store& store, std::vector<PartitionCursor>& cursors) {
+  for (const auto& cursor : cursors) {
+    arrivals_.insert({{cursor.topic()->name, cursor.partition()}, {store, cursor.topic(), cursor.partition(), cursor.next()}});
+  }
+  delivery_.call_before([this](PartitionCursor& cursor, Offset from, Offset next) {
+    arrivals_.at({cursor.topic()->name, cursor.partition()}).begin(delivery_, from, next);
+  });
+}
+
+bool Consumption::deliver(PartitionCursor& cursor) {
+  if (!options_.track) return delivery_.deliver(cursor);
+  return arrivals_.at({cursor.topic()->name, cursor.partition()}).deliver(delivery_, cursor);
+}
+
+// A pipe tells nobody when its reader takes something out of it.
+void Consumption::wait_until_taken() {
+  while (!stop_requested()) {
+    bool under_way = false;
+    const auto taken = delivery_.taken();
+    for (auto& [partition, arrivals] : arrivals_) {
+      arrivals.settle(delivery_, taken, false);
+      under_way = under_way || arrivals.anything_under_way();
+    }
+    if (!under_way) return;
+    delivery_.require_taker();
+    pollfd stop = {stop_descriptor(), POLLIN, 0};
+    ::poll(&stop, 1, short_wait_ms);
+  }
+}
+
+std::map<TopicPartition, Offset> Consumption::positions() {
+  std::map<TopicPartition, Offset> positions;
+  const auto taken = delivery_.taken();
+  for (auto& [partition, arrivals] : arrivals_) {
+    arrivals.settle(delivery_, taken, true);
+    positions[partition] = *arrivals.arrived();
+  }
+  return positions;
 }
 
 void Consumption::read_one_after_another(std::vector<PartitionCursor>& cursors) {
   for (auto& cursor : cursors) {
-    while (delivery_.wanted() && delivery_.deliver(cursor)) continue;
+    while (delivery_.wanted() && deliver(cursor)) continue;
     cursor.abandon();
   }
 }
@@ -144,7 +192,7 @@ void Consumption::follow(const Store& store, std::vector<PartitionCursor>& curso
   while (delivery_.wanted()) {
     bool any = false;
     for (auto& cursor : cursors) {
-      any = delivery_.deliver(cursor) || any;
+      any = deliver(cursor) || any;
       if (!delivery_.wanted()) return;
     }
     if (std::all_of(cursors.begin(), cursors.end(), [](const PartitionCursor& cursor) { return cursor.done(); })) return;

@@ -3,13 +3,16 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <vector>
 
+#include "arrivals.h"
 #include "delivery.h"
 #include "exit_status.h"
 #include "filter.h"
 #include "partition_cursor.h"
+#include "partlog/group.h"
 
 namespace partlog::cmd {
 
@@ -18,6 +21,7 @@ struct ConsumptionOptions {
   std::optional<std::uint64_t> tail;  // only the newest of all partitions together; merged
   bool follow = false;
   std::optional<std::chrono::milliseconds> idle_timeout;
+  bool track = false;  // positions() are wanted; not when merging
 };
 
 class Consumption {
@@ -25,11 +29,20 @@ class Consumption {
   // The references must outlive it. Failures of single partitions go into `outcome`. `printer` is needed to merge.
   Consumption(Filter& filter, Delivery& delivery, PrintDelivery* printer, Outcome& outcome, ConsumptionOptions options);
 
-  // Until the end of all, the count, a stop signal or the idle timeout. What was delivered is flushed.
+  // Until the end of all, the count, a stop signal or the idle timeout. What was delivered is flushed, and if it is tracked, has
+  // arrived unless there was a signal.
   void run(const Store& store, std::vector<PartitionCursor>& cursors);
+
+  // For each cursor: everything below has arrived. Of a run that an exception ended, too.
+  std::map<TopicPartition, Offset> positions();
 
  private:
   struct Head;
+
+  void read_all(const Store& store, std::vector<PartitionCursor>& cursors);
+  bool deliver(PartitionCursor& cursor);
+  void track(const Store& store, std::vector<PartitionCursor>& cursors);
+  void wait_until_taken();
 
   void read_one_after_another(std::vector<PartitionCursor>& cursors);
   void read_tail(std::vector<PartitionCursor>& cursors);
@@ -45,6 +58,7 @@ class Consumption {
   PrintDelivery* printer_;
   Outcome& outcome_;
   ConsumptionOptions options_;
+  std::map<TopicPartition, Arrivals> arrivals_;  // of what is tracked
 };
 
 // How long a reader that follows may wait for the next record.

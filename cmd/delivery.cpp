@@ -1,5 +1,7 @@
 #include "delivery.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 
 #include "signals.h"
@@ -19,7 +21,7 @@ Delivery::Choice Delivery::choose(std::span<const Record> records, const Partiti
 bool Delivery::announce(PartitionCursor& cursor, Offset start, Offset next) {
   if (!before_) return true;
   try {
-    before_(cursor, next);
+    before_(cursor, start, next);
     return true;
   } catch (const Error& error) {
     outcome_.fail(error);
@@ -32,6 +34,9 @@ bool Delivery::announce(PartitionCursor& cursor, Offset start, Offset next) {
 void Delivery::finish(PartitionCursor& cursor, Offset next) {
   if (next < cursor.next()) cursor.rewind(next);
 }
+
+PrintDelivery::PrintDelivery(Filter& filter, Outcome& outcome, Options options, const OutputFormat& format, Output& output)
+    : Delivery(filter, outcome, options), form_(format), output_(output), format_(output, format) {}
 
 bool PrintDelivery::deliver(PartitionCursor& cursor) {
   const auto start = cursor.next();
@@ -52,6 +57,22 @@ void PrintDelivery::print(std::span<const Record> records, const Origin& origin)
     format_.write({&record, 1}, origin);
     output_.flush();
   }
+}
+
+// Formats the records once more, to see how many bytes each was.
+Offset PrintDelivery::first_not_taken(PartitionReader& reader, std::string_view topic, Offset to, std::uint64_t handed_on,
+                                      std::uint64_t taken) {
+  const Descriptor nowhere(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+  Output output(nowhere.get(), Output::SecondThread::never);
+  RecordOutput format(output, form_);
+  for (auto records = reader.read(to); !records.empty(); records = reader.read(to)) {
+    for (const auto& record : records) {
+      if (!filter_.passes(record)) continue;
+      format.write({&record, 1}, {topic, reader.partition(), reader.leader_epoch(), reader.timestamp_type()});
+      if (handed_on + output.appended() > taken) return record.offset;
+    }
+  }
+  return to;
 }
 
 }  // namespace partlog::cmd

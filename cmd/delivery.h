@@ -1,10 +1,12 @@
 // Hands the records of one partition after another on: to standard output, or (exec_delivery.h) to a command.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <limits>
 #include <span>
+#include <string_view>
 
 #include "exit_status.h"
 #include "filter.h"
@@ -28,8 +30,9 @@ class Delivery {
   Delivery(const Delivery&) = delete;
   Delivery& operator=(const Delivery&) = delete;
 
-  // Called before records of a partition are handed on, with the offset behind them. An Error it throws is one of the partition.
-  using Before = std::function<void(PartitionCursor&, Offset next)>;
+  // Called before records of a partition are handed on, with the offsets from which on and up to which they were looked at. An
+  // Error it throws is one of the partition.
+  using Before = std::function<void(PartitionCursor&, Offset from, Offset next)>;
   void call_before(Before before) { before_ = std::move(before); }
 
   // Reads some records of the cursor and hands on those that pass. Afterwards the cursor stands behind the last that was handed
@@ -46,6 +49,12 @@ class Delivery {
   // then.
   virtual std::uint64_t handed_on() const = 0;
   virtual std::uint64_t taken() = 0;
+  // Of the records that `reader`, which is for this alone, finds up to `to`, handed on beginning with what handed_on() was: the
+  // offset of the first that has not arrived, if no more than `taken` has. Nothing else is disturbed.
+  virtual Offset first_not_taken(PartitionReader& reader, std::string_view topic, Offset to, std::uint64_t handed_on,
+                                 std::uint64_t taken) = 0;
+  // `waiting` is called every so often while whoever takes the records takes nothing.
+  virtual void call_while_waiting(std::function<void()> waiting, std::chrono::milliseconds every) = 0;
 
   // Records that passed the filter and were handed on.
   std::uint64_t delivered() const { return delivered_; }
@@ -76,8 +85,7 @@ class Delivery {
 
 class PrintDelivery : public Delivery {
  public:
-  PrintDelivery(Filter& filter, Outcome& outcome, Options options, RecordOutput& format, Output& output)
-      : Delivery(filter, outcome, options), format_(format), output_(output) {}
+  PrintDelivery(Filter& filter, Outcome& outcome, Options options, const OutputFormat& format, Output& output);
 
   bool deliver(PartitionCursor& cursor) override;
   void flush() override { output_.flush(); }
@@ -85,13 +93,19 @@ class PrintDelivery : public Delivery {
   int taker_descriptor() const override { return output_.descriptor(); }
   std::uint64_t handed_on() const override { return output_.appended(); }
   std::uint64_t taken() override { return output_.taken(); }
+  Offset first_not_taken(PartitionReader& reader, std::string_view topic, Offset to, std::uint64_t handed_on,
+                         std::uint64_t taken) override;
+  void call_while_waiting(std::function<void()> waiting, std::chrono::milliseconds every) override {
+    output_.call_while_waiting(std::move(waiting), every);
+  }
 
   // Prints records that passed, from wherever.
   void print(std::span<const Record> records, const Origin& origin);
 
  private:
-  RecordOutput& format_;
+  OutputFormat form_;
   Output& output_;
+  RecordOutput format_;
 };
 
 }  // namespace partlog::cmd

@@ -32,6 +32,8 @@ class ExecDelivery : public Delivery {
   // What was handed on has arrived: the command has ended.
   std::uint64_t handed_on() const override { return 0; }
   std::uint64_t taken() override { return 0; }
+  Offset first_not_taken(PartitionReader&, std::string_view, Offset to, std::uint64_t, std::uint64_t) override { return to; }
+  void call_while_waiting(std::function<void()>, std::chrono::milliseconds) override {}
 
  private:
   struct Batch;

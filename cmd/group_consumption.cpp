@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <set>
+#include <limits>
 
 #include "messages.h"
 #include "partlog/error.h"
@@ -28,33 +28,18 @@ std::string name_of(const TopicPartition& partition) { return partition.topic + 
 
 // A partition that is ours.
 struct GroupConsumption::Owned {
-  // Everything below `next` has arrived once the delivery has taken `ticket`.
-  struct Mark {
-    std::uint64_t ticket;
-    Offset next;
-  };
-
   TopicPartition partition;
-  std::shared_ptr<const Topic> topic;
   std::optional<PartitionCursor> cursor;  // none: it failed
-  std::deque<Mark> under_way;
-  std::optional<Offset> last_marked;
-  std::optional<Offset> arrived;
+  Arrivals arrivals;
   std::optional<Offset> committed;
   std::int32_t epoch = no_epoch;
   bool revoked = false;
 
-  bool readable() const { return cursor && !cursor->done() && !revoked; }
-
-  void mark(std::uint64_t ticket, Offset next) {
-    if (next == last_marked) return;
-    last_marked = next;
-    if (!under_way.empty() && under_way.back().ticket == ticket) {
-      under_way.back().next = next;
-    } else {
-      under_way.push_back({ticket, next});
-    }
+  void fail() {
+    arrivals.forget();
+    cursor.reset();
   }
+  bool readable() const { return cursor && !cursor->done() && !revoked; }
 };
 
 // Readable when a signal asks us to end or the group changes.
@@ -92,7 +77,8 @@ void GroupConsumption::run(const std::vector<std::string>& topics) {
   topics_ = topics;
   member_.emplace(store_, group_, topics, options_.member);
   wake_up_ = std::make_unique<WakeUp>(std::initializer_list<int>{stop_descriptor(), member_->descriptor()});
-  delivery_.call_before([this](PartitionCursor& cursor, Offset next) { before_delivery(cursor, next); });
+  delivery_.call_before([this](PartitionCursor& cursor, Offset from, Offset next) { before_delivery(cursor, from, next); });
+  delivery_.call_while_waiting([this] { commit_when_due(); }, std::clamp(options_.commit_interval, short_wait, usual_wait));
   try {
     consume();
     delivery_.flush();
@@ -118,7 +104,7 @@ void GroupConsumption::consume() {
     }
     delivery_.flush();
     delivery_.require_taker();
-    settle();
+    settle(false);
     if (finished()) return;
     if (options_.follow && !watch_) {  // what came before there was a watch has to be looked for once more
       std::vector<std::string> directories;
@@ -156,7 +142,7 @@ void GroupConsumption::wait(milliseconds timeout) {
 }
 
 bool GroupConsumption::anything_under_way() const {
-  return std::any_of(owned_.begin(), owned_.end(), [](const Owned& owned) { return !owned.under_way.empty(); });
+  return std::any_of(owned_.begin(), owned_.end(), [](const Owned& owned) { return owned.arrivals.anything_under_way(); });
 }
 
 void GroupConsumption::rebalance() {
@@ -175,15 +161,15 @@ void GroupConsumption::revoke(const TopicPartition& partition) {
 }
 
 void GroupConsumption::take(const AssignedPartition& assigned) {
-  Owned owned;
-  owned.partition = {assigned.topic.name, assigned.partition};
-  owned.topic = std::make_shared<const Topic>(assigned.topic);
-  if (assigned.position) owned.committed = owned.arrived = assigned.position->committed;
+  const auto topic = std::make_shared<const Topic>(assigned.topic);
+  const auto committed = assigned.position ? std::optional(assigned.position->committed) : std::nullopt;
+  Owned owned{{topic->name, assigned.partition}, {}, {store_, topic, assigned.partition, committed}, committed};
   try {
-    owned.cursor.emplace(open(assigned, owned.topic));
-    // Where reading begins, once it is known, is a position too: `--reset latest` must mean the same record in the next run.
-    owned.last_marked = owned.committed;
-    owned.mark(delivery_.handed_on(), owned.cursor->next());
+    owned.cursor.emplace(open(assigned, topic));
+    // The end is another one in the next run.
+    if (!committed && options_.range.reset == Reset::latest) {
+      owned.arrivals = {store_, topic, assigned.partition, owned.cursor->next()};
+    }
   } catch (const Error& error) {
     outcome_.fail(error);
   }
@@ -228,12 +214,10 @@ bool GroupConsumption::deliver_some() {
   bool any = false;
   for (auto& owned : owned_) {
     if (!owned.readable()) continue;
-    const bool some = delivery_.deliver(*owned.cursor);
-    if (some) {
+    if (owned.arrivals.deliver(delivery_, *owned.cursor)) {
       owned.epoch = owned.cursor->origin().epoch;
       any = true;
     }
-    owned.mark(delivery_.handed_on(), owned.cursor->next());
     if (!delivery_.wanted() || (any && !options_.follow)) break;
   }
   return any;
@@ -244,45 +228,41 @@ GroupConsumption::Owned& GroupConsumption::owner_of(const PartitionCursor& curso
                        [&](const Owned& owned) { return owned.cursor && &*owned.cursor == &cursor; });
 }
 
-void GroupConsumption::before_delivery(PartitionCursor& cursor, Offset next) {
-  if (!store_.on_network() && options_.commit != CommitPolicy::before) return;
+void GroupConsumption::before_delivery(PartitionCursor& cursor, Offset from, Offset next) {
   auto& owned = owner_of(cursor);
   if (!member_->still_owns(owned.partition)) {
     throw Error(ErrorCode::fenced,
                 name_of(owned.partition) + ": the partition was lost to another member of group \"" + group_.name() + "\"");
   }
-  if (options_.commit != CommitPolicy::before) return;
-  member_->commit(owned.partition, next, cursor.origin().epoch);
-  owned.committed = next;
+  if (options_.commit == CommitPolicy::before) {
+    member_->commit(owned.partition, next, cursor.origin().epoch);
+    owned.committed = next;
+  }
+  owned.arrivals.begin(delivery_, from, next);
 }
 
-// What has arrived by now.
-void GroupConsumption::settle() {
+void GroupConsumption::settle(bool exact) {
   const auto taken = delivery_.taken();
   for (auto& owned : owned_) {
-    while (!owned.under_way.empty() && owned.under_way.front().ticket <= taken) {
-      owned.arrived = owned.under_way.front().next;
-      owned.under_way.pop_front();
-    }
-    if (owned.arrived) positions_[owned.partition] = *owned.arrived;
+    owned.arrivals.settle(delivery_, taken, exact);
+    if (owned.arrivals.arrived()) positions_[owned.partition] = *owned.arrivals.arrived();
   }
 }
 
 void GroupConsumption::commit(Owned& owned) {
-  if (options_.commit == CommitPolicy::none || !owned.arrived || owned.committed == owned.arrived) return;
+  const auto& arrived = owned.arrivals.arrived();
+  if (options_.commit == CommitPolicy::none || !arrived || owned.committed == arrived) return;
   try {
-    member_->commit(owned.partition, *owned.arrived, owned.epoch);
-    owned.committed = owned.arrived;
+    member_->commit(owned.partition, *arrived, owned.epoch);
+    owned.committed = arrived;
   } catch (const Error& error) {
     outcome_.fail(error);
-    owned.under_way.clear();
-    owned.arrived.reset();
-    owned.cursor.reset();
+    owned.fail();
   }
 }
 
 void GroupConsumption::commit_all() {
-  settle();
+  settle(true);
   for (auto& owned : owned_) commit(owned);
 }
 
@@ -296,9 +276,9 @@ void GroupConsumption::commit_when_due() {
 // Gives up the partitions that others wait for, once what was read of them has arrived.
 void GroupConsumption::release_retired() {
   if (std::none_of(owned_.begin(), owned_.end(), [](const Owned& owned) { return owned.revoked; })) return;
-  settle();
+  settle(false);
   for (auto owned = owned_.begin(); owned != owned_.end();) {
-    if (owned->revoked && owned->under_way.empty()) {
+    if (owned->revoked && !owned->arrivals.anything_under_way()) {
       commit(*owned);
       member_->release(owned->partition);
       owned = owned_.erase(owned);
@@ -310,7 +290,7 @@ void GroupConsumption::release_retired() {
 
 // A pipe tells nobody when its reader takes something out of it.
 void GroupConsumption::wait_until_taken() {
-  for (settle(); anything_under_way() && !stop_requested(); settle()) {
+  for (settle(false); anything_under_way() && !stop_requested(); settle(false)) {
     delivery_.require_taker();
     commit_when_due();
     wait(short_wait);

@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <list>
 #include <map>
 #include <memory>
@@ -11,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "arrivals.h"
 #include "consumption.h"
 #include "delivery.h"
 #include "partition_cursor.h"
@@ -58,7 +58,7 @@ class GroupConsumption {
   void revoke(const TopicPartition& partition);
   bool deliver_some();
   bool finished() const;
-  void settle();
+  void settle(bool exact);
   void commit(Owned& owned);
   void commit_all();
   void commit_when_due();
@@ -66,7 +66,7 @@ class GroupConsumption {
   void wait_until_taken();
   void wait(std::chrono::milliseconds timeout);
   std::chrono::milliseconds waiting_time(std::chrono::milliseconds at_most) const;
-  void before_delivery(PartitionCursor& cursor, Offset next);
+  void before_delivery(PartitionCursor& cursor, Offset from, Offset next);
   Owned& owner_of(const PartitionCursor& cursor);
   bool anything_under_way() const;
 

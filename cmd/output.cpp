@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -22,7 +23,7 @@ namespace {
 constexpr std::size_t page = 4096;
 constexpr int pipe_size = 1 << 20;
 // How long a reader that takes nothing may hold us up once a signal asked us to end.
-constexpr int patience_ms = 2000;
+constexpr std::chrono::milliseconds patience{2000};
 
 constexpr std::size_t buffer_size = page + Output::capacity + Output::slack;
 // Before so much was written it is not worth it to start a thread.
@@ -39,6 +40,19 @@ bool second_thread_helps(int descriptor) {
   cpu_set_t processors;
   return type_of(descriptor) == S_IFREG && ::sched_getaffinity(0, sizeof processors, &processors) == 0 &&
          CPU_COUNT(&processors) > 1;
+}
+
+// Signals do not cut the wait short, but for the one that asks us to end.
+bool becomes_writable(int descriptor, std::chrono::milliseconds within) {
+  const auto end = std::chrono::steady_clock::now() + within;
+  const bool stopping = stop_requested();
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+    pollfd ready = {descriptor, POLLOUT, 0};
+    const int found = ::poll(&ready, 1, static_cast<int>(std::max(left.count(), std::int64_t{0})));
+    if (found >= 0 || errno != EINTR) return found != 0;
+    if (stop_requested() && !stopping) return true;
+  }
 }
 
 [[noreturn]] void fail(int error) { throw Error(ErrorCode::io, "write to standard output: " + system_message(error), error); }
@@ -118,20 +132,27 @@ void Output::append_large(std::string_view bytes) {
   write_all(bytes.data(), bytes.size());
 }
 
+void Output::call_while_waiting(std::function<void()> waiting, std::chrono::milliseconds every) {
+  if (!is_pipe_) return;
+  // The mode of the descriptor that we were given is shared with others.
+  not_blocking_ = Descriptor(::open(("/proc/self/fd/" + std::to_string(descriptor_)).c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+  waiting_ = std::move(waiting);
+  waiting_every_ = every;
+}
+
 void Output::write_all(const char* data, std::size_t size) {
+  const int descriptor = not_blocking_.get() >= 0 ? not_blocking_.get() : descriptor_;
   while (size > 0) {
-    if (stop_requested()) {
-      pollfd ready = {descriptor_, POLLOUT, 0};
-      if (::poll(&ready, 1, patience_ms) == 0) throw Error(ErrorCode::interrupted, "interrupted while the reader took nothing");
+    if (stop_requested() && !becomes_writable(descriptor_, patience)) {
+      throw Error(ErrorCode::interrupted, "interrupted while the reader took nothing");
     }
-    ssize_t written = ::write(descriptor_, data, size);
+    const ssize_t written = ::write(descriptor, data, size);
     if (written >= 0) {
       data += written;
       size -= static_cast<std::size_t>(written);
       handed_on_ += static_cast<std::uint64_t>(written);
     } else if (errno == EAGAIN) {
-      pollfd ready = {descriptor_, POLLOUT, 0};
-      ::poll(&ready, 1, -1);
+      if (!becomes_writable(descriptor_, waiting_ ? waiting_every_ : std::chrono::hours(1)) && waiting_) waiting_();
     } else if (errno == EPIPE) {
       throw BrokenPipe();
     } else if (errno != EINTR) {

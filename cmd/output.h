@@ -7,13 +7,16 @@
 // A failed write is Error(io) "write to standard output: <reason>"; of a pipe or socket whose reader went away, BrokenPipe.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <string_view>
 
 #include "background_writer.h"
+#include "descriptor.h"
 
 namespace partlog::cmd {
 
@@ -53,6 +56,8 @@ class Output {
   // out of it, else those whose write has returned.
   std::uint64_t appended() const { return handed_on_ + static_cast<std::uint64_t>(at_ - start_); }
   std::uint64_t taken();
+  // While the reader of a pipe takes nothing, `waiting` is called every so often.
+  void call_while_waiting(std::function<void()> waiting, std::chrono::milliseconds every);
 
  private:
   void append_large(std::string_view bytes);
@@ -71,6 +76,9 @@ class Output {
   char* limit_;
   std::uint64_t handed_on_ = 0;  // bytes that were written, or will be by the second thread
   bool is_pipe_;
+  std::function<void()> waiting_;
+  std::chrono::milliseconds waiting_every_{0};
+  Descriptor not_blocking_;  // the pipe once more, for us alone
   SecondThread second_thread_;
   std::unique_ptr<BackgroundWriter> writer_;  // once it is worth it
 };

@@ -58,7 +58,7 @@ class PartitionCursor {
   void release();
 
   Origin origin();
-  const std::string& topic() const { return topic_->name; }
+  const std::shared_ptr<const Topic>& topic() const { return topic_; }
   int partition() const { return partition_; }
   const std::string& directory() { return reader().directory(); }
   PartitionReader& reader();

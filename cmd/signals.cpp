@@ -69,6 +69,8 @@ const std::atomic<bool>& stop_requested() { return stop_; }
 int stop_descriptor() { return pipe_[0]; }
 int signal_status() { return 128 + signal_.load(); }
 
+void survive_broken_pipes() { ::signal(SIGPIPE, SIG_IGN); }
+
 void die_of_broken_pipe() {
   ::signal(SIGPIPE, SIG_DFL);
   ::raise(SIGPIPE);

@@ -18,6 +18,9 @@ int stop_descriptor();
 // 128 + the signal that came.
 int signal_status();
 
+// For commands that have something left to do then: writing to a broken pipe no longer ends the program, but is BrokenPipe.
+void survive_broken_pipes();
+
 // Thrown where the reader of a pipe or socket has gone away; the program ends by die_of_broken_pipe().
 struct BrokenPipe {};
 [[noreturn]] void die_of_broken_pipe();
