@@ -26,12 +26,6 @@ class Arrivals {
   // to read some records again.
   void settle(Delivery& delivery, std::uint64_t taken, bool exact);
 
-  // The partition was lost: nothing of it is ours to say.
-  void forget() {
-    under_way_.clear();
-    arrived_.reset();
-  }
-
   // Everything below has arrived; nullopt: nothing is known.
   const std::optional<Offset>& arrived() const { return arrived_; }
   bool anything_under_way() const { return !under_way_.empty(); }

@@ -34,12 +34,10 @@ struct GroupConsumption::Owned {
   std::optional<Offset> committed;
   std::int32_t epoch = no_epoch;
   bool revoked = false;
+  bool lost = false;  // to another member: nothing of it is ours to say
 
-  void fail() {
-    arrivals.forget();
-    cursor.reset();
-  }
-  bool readable() const { return cursor && !cursor->done() && !revoked; }
+  bool readable() const { return cursor && !cursor->done() && !revoked && !lost; }
+  bool under_way() const { return !lost && arrivals.anything_under_way(); }
 };
 
 // Readable when a signal asks us to end or the group changes.
@@ -142,7 +140,7 @@ void GroupConsumption::wait(milliseconds timeout) {
 }
 
 bool GroupConsumption::anything_under_way() const {
-  return std::any_of(owned_.begin(), owned_.end(), [](const Owned& owned) { return owned.arrivals.anything_under_way(); });
+  return std::any_of(owned_.begin(), owned_.end(), [](const Owned& owned) { return owned.under_way(); });
 }
 
 void GroupConsumption::rebalance() {
@@ -244,6 +242,7 @@ void GroupConsumption::before_delivery(PartitionCursor& cursor, Offset from, Off
 void GroupConsumption::settle(bool exact) {
   const auto taken = delivery_.taken();
   for (auto& owned : owned_) {
+    if (owned.lost) continue;
     owned.arrivals.settle(delivery_, taken, exact);
     if (owned.arrivals.arrived()) positions_[owned.partition] = *owned.arrivals.arrived();
   }
@@ -251,13 +250,14 @@ void GroupConsumption::settle(bool exact) {
 
 void GroupConsumption::commit(Owned& owned) {
   const auto& arrived = owned.arrivals.arrived();
-  if (options_.commit == CommitPolicy::none || !arrived || owned.committed == arrived) return;
+  if (options_.commit == CommitPolicy::none || owned.lost || !arrived || owned.committed == arrived) return;
   try {
     member_->commit(owned.partition, *arrived, owned.epoch);
     owned.committed = arrived;
   } catch (const Error& error) {
     outcome_.fail(error);
-    owned.fail();
+    owned.lost = true;
+    positions_.erase(owned.partition);
   }
 }
 
@@ -278,7 +278,7 @@ void GroupConsumption::release_retired() {
   if (std::none_of(owned_.begin(), owned_.end(), [](const Owned& owned) { return owned.revoked; })) return;
   settle(false);
   for (auto owned = owned_.begin(); owned != owned_.end();) {
-    if (owned->revoked && !owned->arrivals.anything_under_way()) {
+    if (owned->revoked && !owned->under_way()) {
       commit(*owned);
       member_->release(owned->partition);
       owned = owned_.erase(owned);
