@@ -141,6 +141,7 @@ void feed_until_end(Descriptor pipe, int file, int child) {
 // Our environment with the variables in it.
 std::vector<char*> environment_with(const std::vector<std::string>& variables) {
   std::vector<char*> all;
+  all.reserve(variables.size() + 1);
   for (const auto& variable : variables) all.push_back(const_cast<char*>(variable.c_str()));
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string_view text = *variable;

@@ -129,7 +129,7 @@ bool ExecDelivery::run(const Batch& batch) {
       }
       throw Error(
           ErrorCode::refused,
-          failure + (exec_.retries > 0 ? ", after " + counted(static_cast<std::uint64_t>(exec_.retries + 1), "attempt") : ""));
+          failure + (exec_.retries > 0 ? ", after " + counted(static_cast<std::uint64_t>(exec_.retries) + 1, "attempt") : ""));
     }
     notice(failure + "; trying again in " + std::to_string(wait.count()) + " s");
     pause(wait);

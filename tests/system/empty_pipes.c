@@ -1,4 +1,5 @@
-// A planted bug: preloaded into the program, every pipe looks as if its reader had taken all. test_groups_delivery.py must notice.
+// A planted bug: preloaded into the program, every pipe looks as if its reader had taken all. test_groups_delivery.py must
+// notice.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
-// A planted bug: preloaded into the program, every file lock is granted at once. test_writers.py and test_groups_sharing.py must notice.
+// A planted bug: preloaded into the program, every file lock is granted at once. test_writers.py and test_groups_sharing.py must
+// notice.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
