@@ -74,7 +74,6 @@ GroupConsumption::~GroupConsumption() = default;
 void GroupConsumption::run(const std::vector<std::string>& topics) {
   topics_ = topics;
   member_.emplace(store_, group_, topics, options_.member);
-  wake_up_ = std::make_unique<WakeUp>(std::initializer_list<int>{stop_descriptor(), member_->descriptor()});
   delivery_.call_before([this](PartitionCursor& cursor, Offset from, Offset next) { before_delivery(cursor, from, next); });
   delivery_.call_while_waiting([this] { commit_when_due(); }, std::clamp(options_.commit_interval, short_wait, usual_wait));
   try {
@@ -133,10 +132,15 @@ milliseconds GroupConsumption::waiting_time(milliseconds at_most) const {
   return at_most;
 }
 
+// For a moment only, unless we follow: what a member waits on is not cheap to make and to take down.
 void GroupConsumption::wait(milliseconds timeout) {
-  if (watch_) return watch_->wait(timeout, wake_up_->descriptor(), delivery_.taker_descriptor());
-  pollfd ready = {wake_up_->descriptor(), POLLIN, 0};
-  ::poll(&ready, 1, static_cast<int>(timeout.count()));
+  if (!watch_) {
+    pollfd stop = {stop_descriptor(), POLLIN, 0};
+    ::poll(&stop, 1, static_cast<int>(timeout.count()));
+    return;
+  }
+  if (!wake_up_) wake_up_ = std::make_unique<WakeUp>(std::initializer_list<int>{stop_descriptor(), member_->descriptor()});
+  watch_->wait(timeout, wake_up_->descriptor(), delivery_.taker_descriptor());
 }
 
 bool GroupConsumption::anything_under_way() const {

@@ -79,7 +79,7 @@ class GroupConsumption {
   std::optional<GroupMember> member_;
   std::list<Owned> owned_;                 // in the order of reading: by topic as named, then partition
   std::unique_ptr<PartitionWatch> watch_;  // none: what is owned has changed
-  std::unique_ptr<WakeUp> wake_up_;
+  std::unique_ptr<WakeUp> wake_up_;        // none: we have not waited on it so far
   Clock::time_point last_commit_ = Clock::now();
   std::map<TopicPartition, Offset> positions_;
 };

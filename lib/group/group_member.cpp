@@ -72,14 +72,12 @@ class GroupMember::Impl {
     for (const auto& name : topics) subscriptions_[name].topic = store_.topic(name);
     try {
       Group::open_or_create(store_, group.name());
-      watch_ = std::make_unique<os::WatchDescriptor>(std::vector{files_.directory()}, store.on_network());
-      update(Intent::join, wait());
+      join();
     } catch (const Error& error) {
       const int reason = error.system_error();
       if (reason != EACCES && reason != EPERM && reason != EROFS) throw;
       throw Error(ErrorCode::refused, "group \"" + group.name() + "\" cannot be joined: " + error.what(), reason);
     }
-    watch_->wake_after(std::chrono::microseconds(0));
   }
 
   Impl(const Impl&) = delete;
@@ -87,7 +85,15 @@ class GroupMember::Impl {
   ~Impl() { leave(); }
 
   const std::string& id() const { return id_; }
-  int descriptor() const { return watch_->descriptor(); }
+  // Made when it is first asked for: taking down what watches a directory costs a process 20 ms at its end.
+  int descriptor() {
+    if (!watch_) {
+      watch_ = std::make_unique<os::WatchDescriptor>(std::vector{files_.directory()}, store_.on_network());
+      pending_ = true;  // the table may have changed since it was read
+      poll_at_once();
+    }
+    return watch_->descriptor();
+  }
   bool settled() const { return !pending_; }
 
   Rebalance poll() {
@@ -95,7 +101,8 @@ class GroupMember::Impl {
     const auto now = os::clock().monotonic_us();
     if (now < next_poll_) return result;
     next_poll_ = now + shortest_us;
-    const bool changed = watch_->take_changes() || std::exchange(pending_, false);
+    const bool seen = watch_ && watch_->take_changes();
+    const bool changed = std::exchange(pending_, false) || seen;
     const bool look = now >= next_look_;
     if (look) {
       next_look_ = now + look_us;
@@ -105,7 +112,7 @@ class GroupMember::Impl {
     name_revoked(result);
     if (look || now >= next_try_) try_claims(result, look, now);
     const auto next = std::min(pending_ ? now + shortest_us : next_look_, next_try_);
-    watch_->wake_after(std::chrono::microseconds(next - now));
+    if (watch_) watch_->wake_after(std::chrono::microseconds(next - now));
     return result;
   }
 
@@ -140,8 +147,8 @@ class GroupMember::Impl {
   void release(const TopicPartition& partition) {
     if (held_.erase(partition) == 0) return;
     // It may be assigned to us all the same.
-    next_poll_ = next_try_ = 0;
-    watch_->wake_after(std::chrono::microseconds(0));
+    next_try_ = 0;
+    poll_at_once();
   }
 
   // Claims first, so that nobody waits for them; what cannot be written into the table, the others find out from the lock.
@@ -161,6 +168,11 @@ class GroupMember::Impl {
 
  private:
   enum class Intent { join, check, leave };
+
+  void poll_at_once() {
+    next_poll_ = 0;
+    if (watch_) watch_->wake_after(std::chrono::microseconds(0));
+  }
 
   os::LockWait wait() const {
     os::LockWait wait;
@@ -182,6 +194,24 @@ class GroupMember::Impl {
   [[noreturn]] void fail_fenced(const TopicPartition& partition, const std::string& why) const {
     throw Error(ErrorCode::fenced,
                 "group \"" + files_.name() + "\", " + address(partition) + ": member " + id_ + " may not commit: " + why);
+  }
+
+  void join() {
+    try {
+      update(Intent::join, wait());
+    } catch (...) {
+      withdraw();
+      throw;
+    }
+  }
+
+  // Not in the table, so nobody misses the file; whoever finds it without us sweeps it.
+  void withdraw() {
+    if (!member_file_) return;
+    try {
+      os::remove_file(member_file_->path());
+    } catch (const Error&) {
+    }
   }
 
   // Changes the table, under group.lock, if there is something to change: dead members are dropped, we enter or leave, and the
@@ -466,7 +496,7 @@ class GroupMember::Impl {
   std::string id_;
   std::optional<os::FileLock> member_file_;
   os::FileLock::Guard member_;
-  std::unique_ptr<os::WatchDescriptor> watch_;
+  std::unique_ptr<os::WatchDescriptor> watch_;  // none: nobody waits
   std::map<std::string, SubscribedTopic> subscriptions_;
 
   std::optional<std::string> text_;  // of the table as last read

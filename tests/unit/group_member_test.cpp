@@ -1,17 +1,22 @@
 // Members of a group: who gets which partitions, takeover, fencing.
 #include "partlog/group_member.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <map>
 #include <set>
+#include <thread>
+#include <vector>
 
 #include "os/directory.h"
 #include "os/file_lock.h"
@@ -359,6 +364,216 @@ TEST_F(GroupMemberTest, MembersWithDifferentTopics) {
   Consumer one(store_, "g", {"a"});
   Consumer two(store_, "g", {"b", "a", "b"});
   ASSERT_TRUE(until({&one, &two}, [&] { return one.partitions() == all_of("a", 2) && two.partitions() == all_of("b", 2); }));
+}
+
+// Not by its descriptors' numbers: what it watches with must not be there.
+std::size_t watchers_of_this_process() {
+  std::size_t count = 0;
+  for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;  // the iterator's own
+    if (fs::read_symlink(entry.path(), gone).string().find("inotify") != std::string::npos) ++count;
+  }
+  return count;
+}
+
+TEST_F(GroupMemberTest, WatchesOnlyOnceSomebodyWaits) {
+  make_topic({}, 4);
+  const auto before = watchers_of_this_process();
+  Consumer one(store_, "g", {"t"});
+  while (one.partitions().size() < 4) one.step();
+  EXPECT_EQ(watchers_of_this_process(), before);
+  // By polling alone it learns within 250 ms that another one has joined.
+  Consumer two(store_, "g", {"t"});
+  const auto joined = Clock::now();
+  while (one.revoked.empty() && Clock::now() < joined + long_time) one.step();
+  EXPECT_LT(Clock::now() - joined, 500ms);
+
+  two.member.leave();  // what happened before there was a descriptor is seen at once
+  const auto descriptor = one.member.descriptor();
+  EXPECT_EQ(one.member.descriptor(), descriptor);
+  EXPECT_EQ(watchers_of_this_process(), before + 1);
+  EXPECT_FALSE(one.member.settled());
+  ASSERT_TRUE(until({&one}, [&] { return one.partitions().size() == 4; }));
+}
+
+// Members in threads of one process: what they have is theirs alone, and whoever takes a partition finds it where it was left.
+class ThreadsOfMembers {
+ public:
+  explicit ThreadsOfMembers(int partitions) : owners_(static_cast<std::size_t>(partitions)), left_at_(owners_.size()) {}
+
+  // Joins, takes and commits, leaves, so many times.
+  void run(const Store& store, int rounds) {
+    for (int i = 0; i < rounds; ++i) {
+      Consumer one(store, "g", {"t"});
+      std::map<int, std::int64_t> mine;
+      const auto limit = Clock::now() + long_time;
+      while (mine.empty() && Clock::now() < limit) step(one, mine);
+      for (int n = 0; n < 20; ++n) step(one, mine);
+      EXPECT_FALSE(mine.empty());
+      for (const auto& [partition, position] : mine) commit(one.member, partition, position);
+      one.member.leave();
+    }
+  }
+
+  std::int64_t takes() const { return takes_; }
+
+ private:
+  void step(Consumer& one, std::map<int, std::int64_t>& mine) {
+    pollfd ready = {one.member.descriptor(), POLLIN, 0};
+    ::poll(&ready, 1, 10);
+    const auto change = one.member.poll();
+    for (const auto& revoked : change.revoked) {
+      const auto position = mine.extract(revoked.partition);
+      ASSERT_FALSE(position.empty());
+      commit(one.member, revoked.partition, position.mapped());
+      one.member.release(revoked);
+    }
+    EXPECT_TRUE(change.failed.empty());
+    for (const auto& assigned : change.assigned) {
+      const auto p = static_cast<std::size_t>(assigned.partition);
+      ++takes_;
+      EXPECT_EQ(owners_[p].fetch_add(1), 0) << p;
+      const auto at = assigned.position ? assigned.position->offset.value : 0;
+      EXPECT_EQ(at, left_at_[p]) << p;
+      mine[assigned.partition] = at;
+    }
+  }
+
+  void commit(GroupMember& member, int partition, std::int64_t position) {
+    const auto p = static_cast<std::size_t>(partition);
+    member.commit({"t", partition}, Offset{position + 1});
+    left_at_[p] = position + 1;
+    EXPECT_EQ(owners_[p].fetch_sub(1), 1) << p;
+  }
+
+  std::vector<std::atomic<int>> owners_;
+  std::vector<std::atomic<std::int64_t>> left_at_;
+  std::atomic<std::int64_t> takes_ = 0;
+};
+
+TEST_F(GroupMemberTest, ThreadsOfOneProcessAreMembersOfTheirOwn) {
+  make_topic({}, 8);
+  ThreadsOfMembers members(8);
+  std::vector<std::thread> threads;
+  const int rounds = scaled(5);
+  for (int i = 0; i < 4; ++i) threads.emplace_back([&] { members.run(store_, rounds); });
+  for (auto& thread : threads) thread.join();
+  EXPECT_GE(members.takes(), 4 * rounds);
+  EXPECT_TRUE(group().state().members.empty());
+  EXPECT_TRUE(os::list_directory(group().directory() + "/members").empty());
+}
+
+// The rules for network file systems, tried on a local one. A lease that lapses: the kernel has given up our locks, and we are
+// not told. Closing a descriptor of the file does the same to a process's locks.
+class NetworkGroupMemberTest : public GroupMemberTest {
+ protected:
+  NetworkGroupMemberTest() {
+    ::setenv("PARTLOG_FILESYSTEM", "network", 1);
+    store_ = Store::open(store_.directory());
+  }
+  ~NetworkGroupMemberTest() override { ::unsetenv("PARTLOG_FILESYSTEM"); }
+
+  static void lose_lock(const std::string& path) {
+    const int descriptor = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+    ASSERT_GE(descriptor, 0);
+    ::close(descriptor);
+  }
+  std::string claim() const { return group().directory() + "/claims/t/0.lock"; }
+  std::string member_file(const Consumer& one) const { return group().directory() + "/members/" + one.member.id() + ".lock"; }
+
+  void expect_fenced(Consumer& one, Offset next, const std::string& why) {
+    try {
+      one.member.commit({"t", 0}, next);
+      ADD_FAILURE() << "committed";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::fenced) << error.what();
+      EXPECT_NE(std::string(error.what()).find(why), std::string::npos) << error.what();
+    }
+  }
+};
+
+TEST_F(NetworkGroupMemberTest, TwoShareAndNothingIsWatched) {
+  ASSERT_TRUE(store_.on_network());
+  make_topic({}, 4);
+  const auto before = watchers_of_this_process();
+  Consumer one(store_, "g", {"t"});
+  Consumer two(store_, "g", {"t"});
+  ASSERT_TRUE(until({&one, &two}, [&] { return one.partitions().size() == 2 && two.partitions().size() == 2; }));
+  EXPECT_EQ(watchers_of_this_process(), before);
+  two.member.leave();
+  ASSERT_TRUE(until({&one}, [&] { return one.partitions().size() == 4; }));
+}
+
+TEST_F(NetworkGroupMemberTest, ClaimThatNobodyTookMeanwhileIsStillOurs) {
+  const auto topic = make_topic();
+  append(topic, 0, 9);
+  Consumer one(store_, "g", {"t"});
+  ASSERT_TRUE(until({&one}, [&] { return one.partitions().size() == 1; }));
+  lose_lock(claim());
+  EXPECT_TRUE(one.member.still_owns({"t", 0}));
+  one.member.commit({"t", 0}, Offset{3});
+  EXPECT_EQ(group().committed("t", 0)->offset, Offset{3});
+}
+
+// Another host took the claim, but has not come to write itself into the offset file.
+TEST_F(NetworkGroupMemberTest, LosesThePartitionWithTheClaim) {
+  const auto topic = make_topic();
+  append(topic, 0, 9);
+  ChildProcess other([&](Line& line) {
+    line.receive();
+    const auto guard = os::FileLock::open(claim()).try_lock();
+    line.send(guard ? 'y' : 'n');
+    line.receive();
+    return 0;
+  });
+  Consumer one(store_, "g", {"t"});
+  ASSERT_TRUE(until({&one}, [&] { return one.partitions().size() == 1; }));
+  one.member.commit({"t", 0}, Offset{3});
+  lose_lock(claim());
+  other.line().send();
+  ASSERT_EQ(other.line().receive(), 'y');
+  EXPECT_FALSE(one.member.still_owns({"t", 0}));
+  expect_fenced(one, Offset{5}, "its claim is not ours");
+  EXPECT_EQ(group().committed("t", 0)->offset, Offset{3});
+}
+
+// All is lost, and another host's member takes over, goes on, and leaves again. We come back, under another id.
+TEST_F(NetworkGroupMemberTest, ComesBackAsAnotherMember) {
+  const auto topic = make_topic();
+  append(topic, 0, 9);
+  ChildProcess other([&](Line& line) {
+    line.receive();
+    Consumer two(store_, "g", {"t"});
+    if (!until({&two}, [&] { return two.partitions().size() == 1; })) return 1;
+    if (two.owned["t:0"]->offset != Offset{3}) return 2;
+    two.member.commit({"t", 0}, Offset{6});
+    two.member.leave();
+    line.send();
+    line.receive();
+    return 0;
+  });
+  Consumer one(store_, "g", {"t"});
+  ASSERT_TRUE(until({&one}, [&] { return one.partitions().size() == 1; }));
+  one.member.commit({"t", 0}, Offset{3});
+  const auto id = one.member.id();
+  lose_lock(member_file(one));
+  lose_lock(claim());
+  other.line().send();
+  ASSERT_TRUE(other.line().receive());
+  EXPECT_FALSE(fs::exists(member_file(one)));
+  // The claim is free again and given to us when we ask; the offset file tells that another one was there.
+  EXPECT_TRUE(one.member.still_owns({"t", 0}));
+  expect_fenced(one, Offset{5}, "another member's");
+
+  ASSERT_TRUE(until({&one}, [&] { return !one.revoked.empty() && one.partitions().size() == 1; }));
+  EXPECT_NE(one.member.id(), id);
+  EXPECT_EQ(one.owned["t:0"]->offset, Offset{6});
+  one.member.commit({"t", 0}, Offset{7});
+  EXPECT_EQ(group().committed("t", 0)->member, one.member.id());
+  const auto state = group().state();
+  ASSERT_EQ(state.members.size(), 1u);
+  EXPECT_EQ(state.members[0].id, one.member.id());
+  EXPECT_EQ(os::list_directory(group().directory() + "/members"), (std::vector<std::string>{one.member.id() + ".lock"}));
 }
 
 }  // namespace
