@@ -5,7 +5,6 @@
 #include "messages.h"
 #include "offsets_file.h"
 #include "output.h"
-#include "partlog/reader.h"
 #include "text.h"
 
 namespace partlog::cmd {
@@ -54,7 +53,7 @@ class Commit : public Command {
           continue;
         }
         if (!group) {
-          require_in_log(store, topic, item.partition, next);  // what fails makes no group
+          Group::check_commit(store, *group_, topic, item.partition, next);  // what fails makes no group
           group = Group::open_or_create(store, *group_);
         }
         group->commit(store, topic, item.partition, next, metadata_.value_or(""), globals.lock_timeout);
@@ -78,47 +77,16 @@ class Commit : public Command {
     return item.offset + 1;
   }
 
-  // What Group::commit() says; `present`: the position, where there is one.
-  void require_in_log(const Topic& topic, int partition, Offset next, Offset start, Offset end,
-                      const std::string& present = "there is no position") const {
-    if (next >= start && next <= end) return;
-    throw Error(ErrorCode::offset_out_of_range,
-                place(topic, partition) + ": offset " + std::to_string(next.value) +
-                    (next < start ? " is below the log start offset " + std::to_string(start.value)
-                                  : " is beyond the end offset " + std::to_string(end.value)) +
-                    "; " + present);
-  }
-  void require_in_log(const Store& store, const Topic& topic, int partition, Offset next) const {
-    PartitionReader reader(store, topic, partition);
-    require_in_log(topic, partition, next, reader.start(), reader.end());
-  }
-
   // What would be done; throws what Group::commit() would throw.
   std::string describe(const Store& store, const std::optional<Group>& group, const Topic& topic, int partition,
                        Offset next) const {
     require_writable(store, group);
-    if (auto owner = group ? group->owner(topic.name, partition) : std::nullopt; owner && !owner->id.empty() && owner->commits) {
-      throw Error(ErrorCode::busy, place(topic, partition) + ": consumed by " + process_of(*owner) + ", which commits by itself");
-    }
-    std::string line = "would commit " + partition_name(topic.name, partition) + " at " + std::to_string(next.value);
-    auto position = group ? group->position(store, topic, partition) : std::nullopt;
-    if (!position) {
-      require_in_log(store, topic, partition, next);
-      return line + " (no position now)\n";
-    }
+    auto position = Group::check_commit(store, *group_, topic, partition, next);
+    auto name = partition_name(topic.name, partition);
+    std::string line = "would commit " + name + " at " + std::to_string(next.value);
+    if (!position) return line + " (no position now)\n";
     std::string now = std::to_string(position->offset.value);
-    if (next == position->offset) return partition_name(topic.name, partition) + " is at " + now + " already\n";
-    if (next < position->offset) {
-      throw Error(ErrorCode::refused, place(topic, partition) + ": the position is " + now + ", beyond " +
-                                          std::to_string(next.value) +
-                                          "; a commit only moves forward (reset-offset moves anywhere)");
-    }
-    require_in_log(topic, partition, next, position->start, position->end, "the position is " + now);
-    return line + " (now " + now + ")\n";
-  }
-
-  std::string place(const Topic& topic, int partition) const {
-    return "group \"" + *group_ + "\", " + partition_name(topic.name, partition);
+    return next == position->offset ? name + " is at " + now + " already\n" : line + " (now " + now + ")\n";
   }
 
   static void print(const std::string& text) {

@@ -47,8 +47,8 @@ std::vector<std::string> names_in(const std::string& directory) {
   }
 }
 
-std::string place(const Group& group, const std::string& topic, int partition) {
-  return "group \"" + group.name() + "\", " + topic + ":" + std::to_string(partition);
+std::string place(const std::string& group, const std::string& topic, int partition) {
+  return "group \"" + group + "\", " + topic + ":" + std::to_string(partition);
 }
 
 void require_partition(const Topic& topic, int partition) {
@@ -134,31 +134,42 @@ std::optional<MemberInfo> Group::owner(const std::string& topic, int partition) 
   return group::GroupFiles(name_, directory_, network_).owner(topic, partition);
 }
 
-void Group::commit(const Store& store, const Topic& topic, int partition, Offset next, std::string_view metadata,
-                   std::optional<std::chrono::milliseconds> lock_timeout) const {
+namespace {
+
+// What a commit finds, and the file that it would write.
+struct CommitCheck {
+  std::optional<GroupPosition> position;
+  bool is_there_already = false;
+  format::OffsetFile file;
+};
+
+void require_valid_commit(const Topic& topic, int partition, std::string_view metadata) {
   require_partition(topic, partition);
   if (metadata.size() > format::max_metadata_size) {
     throw Error(ErrorCode::invalid_argument, "metadata of " + std::to_string(metadata.size()) + " bytes; the most is " +
                                                  std::to_string(format::max_metadata_size));
   }
-  const group::GroupFiles files(name_, directory_, network_);
-  os::LockWait wait;
-  wait.timeout = lock_timeout;
-  const auto lock = files.lock_offset(topic.name, partition, wait);
-  const auto where = place(*this, topic.name, partition);
-  // One that has the claim, but is not in the file yet, waits for the lock that is held here, and reads the position then.
+}
+
+CommitCheck check_commit_of(const group::GroupFiles& files, const Store& store, const Topic& topic, int partition, Offset next,
+                            std::string_view metadata) {
+  const auto where = place(files.name(), topic.name, partition);
+  // One that has the claim, but is not in the file yet, waits for the lock that a commit holds, and reads the position then.
   if (const auto owner = files.owner(topic.name, partition); owner && !owner->id.empty() && owner->commits) {
     throw Error(ErrorCode::busy, where + ": consumed by " + group::describe(*owner) + ", which commits by itself");
   }
-  auto file = files.offset(topic.name, partition).value_or(format::OffsetFile{});
+  CommitCheck check;
+  if (auto stored = files.offset(topic.name, partition)) check.file = *std::move(stored);
   std::string present = "there is no position";
   Offset start, end;
   std::size_t cuts = 0;
-  if (file.offset && file.topic_id == topic.id) {
-    const auto checked = group::check_position(file, store, topic, partition);
+  if (check.file.offset && check.file.topic_id == topic.id) {
+    const auto checked = group::check_position(check.file, store, topic, partition);
     const auto& at = checked.position;
+    check.position = at;
+    check.is_there_already = next == at.offset && at.offset == at.committed;
+    if (check.is_there_already) return check;
     present = "the position is " + std::to_string(at.offset.value);
-    if (next == at.offset && at.offset == at.committed) return;
     if (next < at.offset) {
       throw Error(ErrorCode::refused, where + ": " + present + ", beyond " + std::to_string(next.value) +
                                           "; a commit only moves forward (reset-offset moves anywhere)");
@@ -170,7 +181,7 @@ void Group::commit(const Store& store, const Topic& topic, int partition, Offset
     PartitionReader reader(store, topic, partition);
     start = reader.start();
     end = reader.end();
-    cuts = group::cuts_of(topic, partition, network_);
+    cuts = group::cuts_of(topic, partition, store.on_network());
   }
   if (next < start || next > end) {
     throw Error(ErrorCode::offset_out_of_range,
@@ -179,8 +190,29 @@ void Group::commit(const Store& store, const Topic& topic, int partition, Offset
                                   : " is beyond the end offset " + std::to_string(end.value)) +
                     "; " + present);
   }
-  file = {next, topic.id, no_epoch, cuts, os::clock().now(), std::move(file.member), std::string(metadata)};
-  files.store_offset(topic.name, partition, file, true);
+  check.file = {next, topic.id, no_epoch, cuts, os::clock().now(), std::move(check.file.member), std::string(metadata)};
+  return check;
+}
+
+}  // namespace
+
+std::optional<GroupPosition> Group::check_commit(const Store& store, std::string_view group, const Topic& topic, int partition,
+                                                 Offset next, std::string_view metadata) {
+  require_valid_group_name(group);
+  require_valid_commit(topic, partition, metadata);
+  const group::GroupFiles files(std::string(group), format::group_path(store.directory(), group), store.on_network());
+  return check_commit_of(files, store, topic, partition, next, metadata).position;
+}
+
+void Group::commit(const Store& store, const Topic& topic, int partition, Offset next, std::string_view metadata,
+                   std::optional<std::chrono::milliseconds> lock_timeout) const {
+  require_valid_commit(topic, partition, metadata);
+  const group::GroupFiles files(name_, directory_, network_);
+  os::LockWait wait;
+  wait.timeout = lock_timeout;
+  const auto lock = files.lock_offset(topic.name, partition, wait);
+  const auto check = check_commit_of(files, store, topic, partition, next, metadata);
+  if (!check.is_there_already) files.store_offset(topic.name, partition, check.file, true);
 }
 
 class GroupChange::Impl {

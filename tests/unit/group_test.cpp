@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <functional>
 
@@ -12,6 +14,7 @@
 #include "os/directory.h"
 #include "os/file_lock.h"
 #include "partlog/group_member.h"
+#include "partlog/locks.h"
 #include "support/child_process.h"
 #include "support/log_fixture.h"
 
@@ -108,6 +111,43 @@ TEST_F(GroupTest, CommitMovesForwardOnly) {
   expect_error(ErrorCode::invalid_argument, {"0 to 1"}, [&] { group_.commit(store_, topic_, 2, Offset{0}); });
   expect_error(ErrorCode::invalid_argument, {"4097", "4096"},
                [&] { group_.commit(store_, topic_, 0, Offset{10}, std::string(4097, 'x')); });
+}
+
+// A dry run says what the commit would, and does nothing.
+TEST_F(GroupTest, CommitCanBeCheckedBefore) {
+  const auto check = [&](const char* group, int partition, std::int64_t next, const std::string& metadata = {}) {
+    return Group::check_commit(store_, group, topic_, partition, Offset{next}, metadata);
+  };
+  EXPECT_FALSE(check("g", 0, 5));
+  EXPECT_FALSE(check("none", 0, 10));
+  EXPECT_EQ(Group::names(store_), (std::vector<std::string>{"g"}));
+  EXPECT_FALSE(fs::exists(offset_file() + ".lock"));
+  group_.commit(store_, topic_, 0, Offset{5});
+  const auto before = snapshot(group_.directory() + "/offsets/t");
+  EXPECT_EQ(check("g", 0, 5)->offset, Offset{5});
+  EXPECT_EQ(check("g", 0, 10)->offset, Offset{5});
+
+  struct Refusal {
+    int partition;
+    std::int64_t next;
+    std::string metadata;
+  };
+  const auto expect_the_same = [&](const Refusal& r) {
+    const auto foreseen = error_of([&] { check("g", r.partition, r.next, r.metadata); });
+    const auto met = error_of([&] { group_.commit(store_, topic_, r.partition, Offset{r.next}, r.metadata); });
+    ASSERT_TRUE(foreseen && met);
+    EXPECT_EQ(foreseen->code(), met->code());
+    EXPECT_STREQ(foreseen->what(), met->what());
+  };
+  for (const auto& refusal : {Refusal{0, 4, ""}, {0, 11, ""}, {1, 1, ""}, {2, 0, ""}, {0, 6, std::string(4097, 'x')}}) {
+    expect_the_same(refusal);
+  }
+  overwrite(offset_file(), "garbage");
+  expect_the_same({0, 6, ""});
+  overwrite(offset_file(), before.at("0"));
+  expect_error(ErrorCode::offset_out_of_range, {"\"none\", t:0", "end offset 10", "no position"}, [&] { check("none", 0, 11); });
+  expect_error(ErrorCode::invalid_argument, {"\"a/b\""}, [&] { check("a/b", 0, 0); });
+  EXPECT_FALSE(fs::exists(offset_file(1)));
 }
 
 TEST_F(GroupTest, CommitWaitsForTheOffsetLock) {
@@ -344,6 +384,54 @@ TEST_F(GroupTest, ReadingChangesNothing) {
   EXPECT_EQ(snapshot(group_.directory() + "/offsets/t"), before);
   EXPECT_EQ(os::list_directory(group_.directory()).size(), names);
   EXPECT_TRUE(os::list_directory(group_.directory() + "/claims").empty());
+}
+
+void set_permissions(const std::string& tree, fs::perms directories, fs::perms files) {
+  fs::permissions(tree, directories);
+  for (const auto& entry : fs::recursive_directory_iterator(tree)) {
+    fs::permissions(entry.path(), entry.is_directory() ? directories : files);
+  }
+}
+
+// As one who may read everything, and write nothing.
+TEST_F(GroupTest, LookingNeedsNoPermissionToWriteAndChangingIsRefused) {
+  group_.commit(store_, topic_, 0, Offset{4});
+  std::optional<GroupMember> member(std::in_place, store_, group_, std::vector<std::string>{"t"}, GroupMemberOptions{});
+  while (!group_.owner("t", 0) || group_.owner("t", 0)->id.empty()) member->poll();
+  using fs::perms;
+  const auto read = perms::owner_read | perms::group_read | perms::others_read;
+  const auto search = read | perms::owner_exec | perms::group_exec | perms::others_exec;
+  set_permissions(directory_.path(), search, read);
+  const auto before = os::list_directory(group_.directory() + "/members");
+  ChildProcess reader([&](Line&) {
+    if (::geteuid() == 0 && ::setuid(65534) != 0) return 2;
+    const auto store = Store::open(store_.directory());
+    const auto group = Group::open(store, "g");
+    const auto refused = [](const std::function<void()>& action) { return error_of(action)->system_error() == EACCES; };
+    int failed = 0;
+    int step = 0;
+    const auto expect = [&](bool holds) {
+      ++step;
+      if (!holds && failed == 0) failed = 10 + step;
+    };
+    expect(Group::names(store).size() == 1);
+    expect(group.partitions().size() == 2);
+    expect(group.position(store, topic_, 0)->offset == Offset{4});
+    expect(group.state().members.size() == 1);
+    expect(group.owner("t", 0)->id == member->id());
+    expect(locks(store).size() == 3);  // of the member and its two claims
+    expect(error_of([&] { Group::check_commit(store, "g", topic_, 0, Offset{5}); })->code() == ErrorCode::busy);
+    expect(refused([&] { group.commit(store, topic_, 0, Offset{5}); }));
+    expect(refused([&] { GroupChange change(group); }));
+    expect(refused([&] { Group::open_or_create(store, "new"); }));
+    const auto joining = error_of([&] { GroupMember another(store, group, {"t"}, {}); });
+    expect(joining->code() == ErrorCode::refused && joining->system_error() == EACCES);
+    return failed;
+  });
+  EXPECT_EQ(reader.wait(), 0);
+  set_permissions(directory_.path(), perms::owner_all, perms::owner_read | perms::owner_write);
+  EXPECT_EQ(os::list_directory(group_.directory() + "/members"), before);
+  EXPECT_EQ(position().offset, Offset{4});
 }
 
 }  // namespace

@@ -97,9 +97,14 @@ class PARTLOG_EXPORT Group {
   // Moves a position forward, durable on return; the same position again is no change and no error. Error(refused) if the
   // position is beyond `next`; Error(offset_out_of_range) if `next` is beyond the end of the log or below its start; both name
   // the present position. Error(busy) while a live member that commits by itself owns the partition, naming host and pid, or
-  // after the time-out.
+  // after the time-out. The metadata has 4096 bytes at most.
   void commit(const Store& store, const Topic& topic, int partition, Offset next, std::string_view metadata = {},
               std::optional<std::chrono::milliseconds> lock_timeout = {}) const;
+
+  // What commit() would do, without a lock and without a change: throws what it would throw, and returns the present position
+  // (nullopt: none). The group need not exist.
+  static std::optional<GroupPosition> check_commit(const Store& store, std::string_view group, const Topic& topic, int partition,
+                                                   Offset next, std::string_view metadata = {});
 
  private:
   friend class GroupChange;
