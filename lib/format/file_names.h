@@ -22,6 +22,9 @@ std::optional<Offset> parse_segment_file_name(std::string_view name, std::string
 // Where the bytes of a torn tail cut at `position` of a segment are kept: "<base>.<position>.cut". Not a name a broker looks at.
 std::string cut_file_name(Offset base, Position position);
 
+// The most that a topic can have; they are numbered from 0.
+inline constexpr int max_partitions = 100'000;
+
 // Kafka's rule for topic and group names: [a-zA-Z0-9._-], 1 to 249, not "." or "..". Returns what is wrong, empty if nothing is.
 std::string name_fault(std::string_view name);
 

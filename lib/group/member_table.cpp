@@ -15,7 +15,6 @@ namespace {
 
 constexpr std::string_view member_prefix = "member.";
 constexpr std::string_view topic_prefix = "topic.";
-constexpr int most_partitions = std::numeric_limits<int>::max();
 
 // The words between single separators; none of an empty text.
 std::vector<std::string_view> split(std::string_view text, char separator) {
@@ -30,17 +29,19 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 
 std::optional<int> small_number(std::string_view text) {
   const auto value = format::parse_integer(text);
-  if (!value || *value < 0 || *value > most_partitions) return std::nullopt;
+  if (!value || *value < 0 || *value > std::numeric_limits<int>::max()) return std::nullopt;
   return static_cast<int>(*value);
 }
 
-// "0-3,6" behind its topic's name; false if it is no such thing. A damaged number must not make millions of partitions.
+// "0-3,6" behind its topic's name, in rising order; false if it is no such thing. A damaged number must not make millions of
+// partitions.
 bool add_partitions(std::string_view topic, std::string_view numbers, int limit, std::vector<TopicPartition>& to) {
   for (const auto range : split(numbers, ',')) {
     const auto dash = range.find('-');
     const auto first = small_number(range.substr(0, dash));
     const auto last = dash == std::string_view::npos ? first : small_number(range.substr(dash + 1));
     if (!first || !last || *last < *first || *last >= limit) return false;
+    if (!to.empty() && TopicPartition{std::string(topic), *first} <= to.back()) return false;
     for (int p = *first; p <= *last; ++p) to.push_back({std::string(topic), p});
   }
   return !numbers.empty();
@@ -79,7 +80,7 @@ class Parser {
   void add_topic(const std::string& topic, const std::string& value) {
     const auto words = split(value, ' ');
     const auto partitions = words.size() == 2 ? small_number(words[1]) : std::nullopt;
-    if (!partitions) damaged(std::string(topic_prefix) + topic);
+    if (!partitions || *partitions > format::max_partitions) damaged(std::string(topic_prefix) + topic);
     table_.topics[topic] = {std::string(words[0]), *partitions};
   }
 

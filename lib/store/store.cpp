@@ -19,7 +19,6 @@ namespace partlog {
 namespace {
 
 constexpr std::int64_t format_version = 1;
-constexpr int max_partitions = 100000;
 
 void require_trusted_locks(const os::Filesystem& filesystem, const std::string& directory) {
   if (filesystem.lock_fault.empty()) return;
@@ -103,7 +102,7 @@ Topic read_topic(const std::string& directory, std::string_view name, const std:
   topic.name = name;
   topic.directory = directory;
   const auto partitions = format::integer_property(properties, "partitions", file);
-  if (partitions < 1 || partitions > max_partitions)
+  if (partitions < 1 || partitions > format::max_partitions)
     throw Error(ErrorCode::damaged, file + ": partitions=" + std::to_string(partitions) + " is out of range");
   topic.partitions = static_cast<int>(partitions);
   topic.id = properties["topic.id"];
@@ -243,9 +242,9 @@ void Store::require_writable() const {
 
 void Store::create_topic(std::string_view name, int partitions, const TopicConfig& config) const {
   require_valid_topic_name(name);
-  if (partitions < 1 || partitions > max_partitions) {
+  if (partitions < 1 || partitions > format::max_partitions) {
     throw Error(ErrorCode::invalid_argument,
-                "a topic has 1 to " + std::to_string(max_partitions) + " partitions, not " + std::to_string(partitions));
+                "a topic has 1 to " + std::to_string(format::max_partitions) + " partitions, not " + std::to_string(partitions));
   }
   const auto already = [&] { return Error(ErrorCode::already_exists, "topic \"" + std::string(name) + "\" exists already"); };
   if (find_topic(name)) throw already();

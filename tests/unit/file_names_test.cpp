@@ -55,4 +55,50 @@ TEST(FileNames, PathsOfAStore) {
   EXPECT_EQ(append_lock_path("p"), "p/append.lock");
 }
 
+TEST(FileNames, PathsOfAGroup) {
+  EXPECT_EQ(groups_path("/s"), "/s/groups");
+  const auto group = group_path("/s", "g");
+  EXPECT_EQ(group, "/s/groups/g");
+  EXPECT_EQ(group_lock_path(group), "/s/groups/g/group.lock");
+  EXPECT_EQ(group_properties_path(group), "/s/groups/g/group.properties");
+  EXPECT_EQ(members_path(group), "/s/groups/g/members");
+  EXPECT_EQ(member_lock_path(group, "host.example-7-ab"), "/s/groups/g/members/host.example-7-ab.lock");
+  EXPECT_EQ(offsets_path(group), "/s/groups/g/offsets");
+  EXPECT_EQ(topic_offsets_path(group, "t"), "/s/groups/g/offsets/t");
+  EXPECT_EQ(offset_file_path(group, "t", 12), "/s/groups/g/offsets/t/12");
+  EXPECT_EQ(offset_lock_path(group, "t", 12), "/s/groups/g/offsets/t/12.lock");
+  EXPECT_EQ(claims_path(group), "/s/groups/g/claims");
+  EXPECT_EQ(topic_claims_path(group, "t"), "/s/groups/g/claims/t");
+  EXPECT_EQ(claim_lock_path(group, "t", 12), "/s/groups/g/claims/t/12.lock");
+}
+
+TEST(FileNames, PartitionsAndNothingElse) {
+  EXPECT_EQ(parse_partition_name("0"), 0);
+  EXPECT_EQ(parse_partition_name("2147483647"), 2147483647);
+  EXPECT_EQ(parse_partition_name("12.lock", lock_suffix), 12);
+  for (const char* name : {"", "-1", "+1", "01", "1a", " 1", "1 ", "1.lock", "1.tmp", "2147483648", "99999999999999999999"}) {
+    EXPECT_FALSE(parse_partition_name(name)) << name;
+  }
+  for (const char* name : {"1", ".lock", "01.lock", "1.lock~", "1.lock.lock", "1.LOCK"}) {
+    EXPECT_FALSE(parse_partition_name(name, lock_suffix)) << name;
+  }
+}
+
+TEST(FileNames, MemberFilesAndNothingElse) {
+  EXPECT_EQ(parse_member_lock_name("host.example-7-ab.lock"), "host.example-7-ab");
+  EXPECT_EQ(parse_member_lock_name("a.lock.lock"), "a.lock");
+  for (const char* name : {"", ".lock", "..lock", "...lock", "host", "host.lock~", "a b.lock", "host.lock.swp"}) {
+    EXPECT_FALSE(parse_member_lock_name(name)) << name;
+  }
+}
+
+TEST(FileNames, NoOtherDirectoryInTrashHasTheSameName) {
+  const auto name = unique_name("clicks");
+  EXPECT_TRUE(name.starts_with("clicks.")) << name;
+  EXPECT_NE(unique_name("clicks"), name);
+  const auto longest = unique_name(std::string(249, 'x'));
+  EXPECT_LE(longest.size(), 249u);
+  EXPECT_EQ(name_fault(longest), "");
+}
+
 }  // namespace partlog::format
