@@ -147,6 +147,33 @@ TEST(Directory, ReplacesAFileWholeOrNotAtAll) {
   }
 }
 
+// The same for one who has it locked; a file that a killed one left half written is in nobody's way.
+TEST(Directory, ReplacesALockedFileWholeOrNotAtAll) {
+  TemporaryDirectory directory;
+  auto path = directory.path("x");
+  for (long nth = 1;; ++nth) {
+    replace_locked_file(path, "old", true);
+    replace_file(path + ".tmp", "half of something longer", false);
+    FailingSystem faulty;
+    faulty.fail(nth, EIO);
+    bool failed = false;
+    try {
+      ScopedSystem scoped(faulty);
+      replace_locked_file(path, "new", true);
+    } catch (const Error& error) {
+      failed = true;
+      EXPECT_EQ(error.system_error(), EIO);
+    }
+    auto contents = read_file(path);
+    EXPECT_TRUE(contents == "new" || (failed && contents == "old")) << nth;
+    if (!faulty.fired()) {
+      EXPECT_GE(nth, 8);
+      break;
+    }
+  }
+  EXPECT_EQ(list_directory(directory.path()), Names{"x"});
+}
+
 TEST(Directory, PassesOverTemporaryNamesOfOthers) {
   TemporaryDirectory directory;
   FailingSystem faulty;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -107,6 +108,61 @@ TEST(Watch, TakesAnyTimeout) {
   watch.wait(-5ms);
   replace_file(directory.path("x"), "", false);
   watch.wait(std::chrono::milliseconds::max());
+}
+
+bool is_readable(const WatchDescriptor& watch, std::chrono::milliseconds timeout = 0ms) {
+  pollfd descriptor = {watch.descriptor(), POLLIN, 0};
+  return ::poll(&descriptor, 1, static_cast<int>(timeout.count())) == 1;
+}
+
+TEST(WatchDescriptor, IsReadableForChangesUntilTheyAreTaken) {
+  TemporaryDirectory a, b;
+  WatchDescriptor watch({a.path(), b.path()}, false);
+  EXPECT_TRUE(watch.sees_changes());
+  EXPECT_FALSE(is_readable(watch));
+  EXPECT_FALSE(watch.take_changes());
+  for (const auto* directory : {&a, &b, &a}) {
+    replace_file(directory->path("x"), "", false);
+    EXPECT_TRUE(is_readable(watch, long_time));
+    EXPECT_TRUE(is_readable(watch));
+    EXPECT_TRUE(watch.take_changes());
+    EXPECT_FALSE(is_readable(watch));
+    EXPECT_FALSE(watch.take_changes());
+  }
+  for (int i = 0; i < 2000; ++i) replace_file(a.path("x"), "", false);  // more than one read takes
+  EXPECT_TRUE(watch.take_changes());
+  EXPECT_FALSE(is_readable(watch));
+}
+
+TEST(WatchDescriptor, IsReadableWhenATimeHasCome) {
+  TemporaryDirectory directory;
+  for (const bool network : {false, true}) {
+    WatchDescriptor watch({directory.path()}, network);
+    EXPECT_EQ(watch.sees_changes(), !network);
+    watch.wake_after(long_time);
+    EXPECT_FALSE(is_readable(watch));
+    for (const auto time : {std::chrono::microseconds(2000), std::chrono::microseconds(0), std::chrono::microseconds(-5)}) {
+      watch.wake_after(time);
+      EXPECT_TRUE(is_readable(watch, long_time));
+      EXPECT_TRUE(is_readable(watch));  // until it is told the next time
+      EXPECT_FALSE(watch.take_changes());
+    }
+    watch.wake_after(long_time);
+    EXPECT_FALSE(is_readable(watch));
+  }
+}
+
+TEST(WatchDescriptor, OnlyTheTimeCountsWhereNothingCanBeWatched) {
+  TemporaryDirectory directory;
+  WatchDescriptor network({directory.path()}, true), absent({directory.path("none")}, false);
+  for (auto* watch : {&network, &absent}) {
+    EXPECT_FALSE(watch->sees_changes());
+    replace_file(directory.path("x"), "", false);
+    EXPECT_FALSE(is_readable(*watch));
+    EXPECT_FALSE(watch->take_changes());
+    watch->wake_after(std::chrono::microseconds(1));
+    EXPECT_TRUE(is_readable(*watch, long_time));
+  }
 }
 
 }  // namespace
