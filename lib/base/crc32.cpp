@@ -4,8 +4,10 @@
 
 namespace partlog {
 
-std::uint32_t crc32(std::span<const char> data) {
-  return crc32_gzip_refl(0, reinterpret_cast<const unsigned char*>(data.data()), data.size());
+std::uint32_t crc32(std::span<const char> data) { return crc32_extend(0, data); }
+
+std::uint32_t crc32_extend(std::uint32_t crc, std::span<const char> data) {
+  return crc32_gzip_refl(crc, reinterpret_cast<const unsigned char*>(data.data()), data.size());
 }
 
 }  // namespace partlog

@@ -7,5 +7,7 @@
 namespace partlog {
 
 std::uint32_t crc32(std::span<const char> data);
+// Continues a checksum returned by either function over the bytes that follow.
+std::uint32_t crc32_extend(std::uint32_t crc, std::span<const char> data);
 
 }  // namespace partlog

@@ -14,6 +14,7 @@
 
 #include "base/byte_order.h"
 #include "base/check.h"
+#include "base/xxh32.h"
 #include "partlog/error.h"
 
 namespace partlog::format {
@@ -246,8 +247,31 @@ class Lz4Context {
   Holder context_;
 };
 
-const char* decompress_lz4(std::span<const char> data, BoundedOutput& out) {
+// The header of an LZ4 frame with the checksum that belongs there; empty if `data` does not begin with a whole header.
+std::string corrected_lz4_header(std::span<const char> data) {
+  constexpr std::size_t flags_at = 4;  // behind the magic number
+  constexpr std::size_t least = flags_at + 3;
+  constexpr int has_content_size = 8;
+  constexpr int has_dictionary = 1;
+  if (data.size() < least) return {};
+  const auto flags = static_cast<unsigned char>(data[flags_at]);
+  const auto size = least + ((flags & has_content_size) != 0 ? 8 : 0) + ((flags & has_dictionary) != 0 ? 4 : 0);
+  if (data.size() < size) return {};
+  std::string header(data.data(), size);
+  header.back() = static_cast<char>(xxh32({header.data() + flags_at, size - 1 - flags_at}) >> 8);
+  return header;
+}
+
+const char* decompress_lz4(std::span<const char> data, BoundedOutput& out, Lz4HeaderChecksum checksum) {
   Lz4Context context;
+  if (checksum == Lz4HeaderChecksum::ignored) {
+    const auto header = corrected_lz4_header(data);
+    std::size_t read = header.size();
+    std::size_t written = 0;
+    if (LZ4F_isError(LZ4F_decompress(context.get(), out.at(), &written, header.data(), &read, nullptr)) || read != header.size())
+      return "LZ4 data is corrupt";
+    data = data.subspan(read);
+  }
   for (;;) {
     out.grow_if_full();
     std::size_t written = out.room();
@@ -318,12 +342,13 @@ std::size_t zstd_size_hint(std::span<const char> data) {
   return size == ZSTD_CONTENTSIZE_UNKNOWN || size == ZSTD_CONTENTSIZE_ERROR ? 0 : static_cast<std::size_t>(size);
 }
 
-const char* decompress_any(Compression codec, std::span<const char> data, std::size_t limit, std::vector<char>& out) {
+const char* decompress_any(Compression codec, std::span<const char> data, std::size_t limit, std::vector<char>& out,
+                           Lz4HeaderChecksum lz4) {
   if (codec == Compression::snappy) return decompress_snappy(data, limit, out);
   const std::size_t hint = codec == Compression::zstd ? zstd_size_hint(data) : 4 * data.size();
   BoundedOutput output(out, limit, data.size(), hint);
   const char* const fault = codec == Compression::gzip  ? decompress_gzip(data, output)
-                            : codec == Compression::lz4 ? decompress_lz4(data, output)
+                            : codec == Compression::lz4 ? decompress_lz4(data, output, lz4)
                                                         : decompress_zstd(data, output);
   output.finish();
   return fault;
@@ -351,10 +376,11 @@ void compress(Compression codec, std::optional<int> level, std::span<const char>
   PARTLOG_CHECK(codec > Compression::none && codec <= Compression::zstd);
 }
 
-std::string decompress(Compression codec, std::span<const char> data, std::size_t limit, std::vector<char>& out) {
+std::string decompress(Compression codec, std::span<const char> data, std::size_t limit, std::vector<char>& out,
+                       Lz4HeaderChecksum lz4) {
   PARTLOG_CHECK(codec > Compression::none && codec <= Compression::zstd && data.size() <= max_data_size);
   if (data.empty()) return std::string(codec_name(codec)) + " data is cut off";
-  const char* const fault = decompress_any(codec, data, limit, out);
+  const char* const fault = decompress_any(codec, data, limit, out, lz4);
   return fault == nullptr ? std::string() : std::string(fault);
 }
 

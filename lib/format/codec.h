@@ -16,9 +16,14 @@ namespace partlog::format {
 // Appends the compressed form of `data` to `out`. Level nullopt: the codec's default. The codec must not be none.
 void compress(Compression codec, std::optional<int> level, std::span<const char> data, std::vector<char>& out);
 
+// LZ4 in messages of format v0 has a frame header checksum that was computed over the wrong bytes; by newer clients it is right
+// (KIP-57).
+enum class Lz4HeaderChecksum { checked, ignored };
+
 // Replaces `out` by the decompressed form. Returns an empty string, or what is wrong (corrupt input, output over `limit` bytes).
 // Never allocates much more than `limit` plus the input, whatever the input claims.
-std::string decompress(Compression codec, std::span<const char> data, std::size_t limit, std::vector<char>& out);
+std::string decompress(Compression codec, std::span<const char> data, std::size_t limit, std::vector<char>& out,
+                       Lz4HeaderChecksum lz4 = Lz4HeaderChecksum::checked);
 
 const char* codec_name(Compression codec);  // "none", "gzip", "snappy", "lz4", "zstd"
 std::optional<Compression> codec_by_name(std::string_view name);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 
 #include "base/byte_order.h"
 #include "base/check.h"
@@ -13,55 +12,11 @@ namespace partlog::format {
 
 namespace {
 
-// Length, attributes, two deltas, two lengths, number of headers: a byte each at least.
-constexpr std::int32_t min_record_size = 7;
-constexpr std::int32_t min_batch_length = static_cast<std::int32_t>(batch_header_size - batch_prefix_size);
 constexpr std::int16_t log_append_time_bit = 8;
 
 std::span<const char> checksummed(std::span<const char> batch) { return batch.subspan(field::attributes); }
 
 }  // namespace
-
-BatchHeader read_batch_header(std::span<const char> bytes) {
-  const char* p = bytes.data();
-  BatchHeader h;
-  h.base_offset.value = load_big_endian<std::int64_t>(p + field::base_offset);
-  h.batch_length = load_big_endian<std::int32_t>(p + field::batch_length);
-  h.leader_epoch = load_big_endian<std::int32_t>(p + field::leader_epoch);
-  h.magic = static_cast<std::int8_t>(p[field::magic]);
-  h.crc = load_big_endian<std::uint32_t>(p + field::crc);
-  h.attributes = load_big_endian<std::int16_t>(p + field::attributes);
-  h.last_offset_delta = load_big_endian<std::int32_t>(p + field::last_offset_delta);
-  h.base_timestamp.value = load_big_endian<std::int64_t>(p + field::base_timestamp);
-  h.max_timestamp.value = load_big_endian<std::int64_t>(p + field::max_timestamp);
-  h.producer_id = load_big_endian<std::int64_t>(p + field::producer_id);
-  h.producer_epoch = load_big_endian<std::int16_t>(p + field::producer_epoch);
-  h.base_sequence = load_big_endian<std::int32_t>(p + field::base_sequence);
-  h.record_count = load_big_endian<std::int32_t>(p + field::record_count);
-  return h;
-}
-
-const char* header_fault(const BatchHeader& header) {
-  if (header.magic != 2) return "the message format is not version 2";
-  if (header.batch_length < min_batch_length) return "the batch length is less than a header";
-  if (header.base_offset.value < 0) return "the base offset is negative";
-  if (header.last_offset_delta < 0) return "the last offset delta is negative";
-  if (header.base_offset.value > std::numeric_limits<std::int64_t>::max() - 1 - header.last_offset_delta) {
-    return "the last offset is out of range";
-  }
-  if (header.compression() > Compression::zstd) return "the compression codec is unknown";
-  if (header.record_count < 0) return "the record count is negative";
-  if (header.record_count > header.last_offset_delta + std::int64_t{1}) return "there are more records than offsets";
-  if (header.compression() == Compression::none &&
-      header.record_count > (header.batch_length - min_batch_length) / min_record_size) {
-    return "there are more records than the batch has room for";
-  }
-  return nullptr;
-}
-
-bool checksum_matches(const BatchHeader& header, std::span<const char> batch) {
-  return crc32c(checksummed(batch.first(static_cast<std::size_t>(header.size())))) == header.crc;
-}
 
 void set_offset_and_epoch(std::span<char> batch, Offset base_offset, std::int32_t leader_epoch) {
   store_big_endian(batch.data() + field::base_offset, base_offset.value);
@@ -250,6 +205,11 @@ inline const char* read_bytes(const char* at, const char* end, Bytes& bytes) {
 void RecordDecoder::start(const BatchHeader& header, std::span<const char> batch, std::size_t decompression_limit) {
   header_ = header;
   fault_.clear();
+  if (header.is_message()) {
+    messages_.open(header, batch, decompression_limit);
+    fault_ = messages_.fault();
+    return;
+  }
   left_ = header.record_count;
   last_delta_ = -1;
   const bool append_time = header.timestamp_type() == TimestampType::log_append_time;
@@ -302,7 +262,14 @@ inline const char* RecordDecoder::decode_record(const char*& position, Record& r
   return end_ - end >= middle_margin ? decode_body<InTheMiddle>(at, end, record) : decode_body<Careful>(at, end, record);
 }
 
+std::size_t RecordDecoder::decode_messages(std::span<Record> into) {
+  const auto done = messages_.decode(into);
+  if (fault_.empty()) fault_ = messages_.fault();
+  return done;
+}
+
 std::size_t RecordDecoder::decode(std::span<Record> into) {
+  if (header_.is_message()) return decode_messages(into);
   if (left_ == 0 || !fault_.empty()) return 0;
   const std::size_t wanted = std::min(into.size(), static_cast<std::size_t>(left_));
   const char* at = at_;

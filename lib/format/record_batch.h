@@ -1,5 +1,5 @@
-// Record batches of message format v2 (magic 2) as Kafka documents them ("Record Batch" in the Kafka documentation; KIP-98): the
-// header, a builder and a decoder. No I/O.
+// Record batches of message format v2 (magic 2) as Kafka documents them ("Record Batch" in the Kafka documentation; KIP-98): a
+// builder; and a decoder of batches of every format. No I/O.
 #pragma once
 
 #include <cstddef>
@@ -13,70 +13,12 @@
 #include "base/copy_bytes.h"
 #include "base/raw_buffer.h"
 #include "base/varint.h"
+#include "format/batch_header.h"
+#include "format/message_set.h"
 #include "partlog/record.h"
 #include "partlog/types.h"
 
 namespace partlog::format {
-
-// Byte positions inside a batch, each from the one before it.
-namespace field {
-inline constexpr std::size_t base_offset = 0;
-inline constexpr std::size_t batch_length = base_offset + 8;
-inline constexpr std::size_t leader_epoch = batch_length + 4;
-inline constexpr std::size_t magic = leader_epoch + 4;
-inline constexpr std::size_t crc = magic + 1;
-inline constexpr std::size_t attributes = crc + 4;
-inline constexpr std::size_t last_offset_delta = attributes + 2;
-inline constexpr std::size_t base_timestamp = last_offset_delta + 4;
-inline constexpr std::size_t max_timestamp = base_timestamp + 8;
-inline constexpr std::size_t producer_id = max_timestamp + 8;
-inline constexpr std::size_t producer_epoch = producer_id + 8;
-inline constexpr std::size_t base_sequence = producer_epoch + 2;
-inline constexpr std::size_t record_count = base_sequence + 4;
-inline constexpr std::size_t records = record_count + 4;
-}  // namespace field
-
-inline constexpr std::size_t batch_header_size = field::records;       // 61
-inline constexpr std::size_t batch_prefix_size = field::leader_epoch;  // 12: what batch_length does not count
-inline constexpr std::size_t batch_magic_end = field::magic + 1;       // 17: enough to tell the message format
-inline constexpr std::size_t default_decompression_limit = 256u << 20;
-
-struct BatchHeader {
-  Offset base_offset;
-  std::int32_t batch_length = 0;
-  std::int32_t leader_epoch = no_epoch;
-  std::int8_t magic = 2;
-  std::uint32_t crc = 0;
-  std::int16_t attributes = 0;
-  std::int32_t last_offset_delta = 0;
-  Timestamp base_timestamp;
-  Timestamp max_timestamp;
-  std::int64_t producer_id = -1;
-  std::int16_t producer_epoch = -1;
-  std::int32_t base_sequence = -1;
-  std::int32_t record_count = 0;
-
-  std::int64_t size() const { return static_cast<std::int64_t>(batch_prefix_size) + batch_length; }
-  Offset last_offset() const { return base_offset + last_offset_delta; }
-  Offset next_offset() const { return last_offset() + 1; }
-  Compression compression() const { return static_cast<Compression>(attributes & 7); }
-  TimestampType timestamp_type() const {
-    return (attributes & 8) != 0 ? TimestampType::log_append_time : TimestampType::create_time;
-  }
-  bool is_transactional() const { return (attributes & 16) != 0; }
-  bool is_control() const { return (attributes & 32) != 0; }
-  bool has_delete_horizon() const { return (attributes & 64) != 0; }
-};
-
-// Reads the fields of a header; `bytes` holds at least batch_header_size bytes. No judgement.
-BatchHeader read_batch_header(std::span<const char> bytes);
-
-// Why these fields cannot be the header of a v2 batch (impossible length, magic, codec, negative offset or delta, more records
-// than bytes could hold …); nullptr if they can. A static string, for a message.
-const char* header_fault(const BatchHeader& header);
-
-// Whether the checksum of a whole batch (header.size() bytes) is right.
-bool checksum_matches(const BatchHeader& header, std::span<const char> batch);
 
 // Sets base offset and leader epoch of a whole batch: the 12 bytes outside its checksum.
 void set_offset_and_epoch(std::span<char> batch, Offset base_offset, std::int32_t leader_epoch);
@@ -225,9 +167,10 @@ inline char* BatchBuilder::write_body(char* to, const Record& record) {
   return to + record.headers.size;
 }
 
-// Decodes the records of one batch whose header has no fault and whose checksum matches. Every length is checked, those of
-// headers too: a malformed record is a fault, never an access outside the batch. The hot path of a consumer.
+// Decodes the records of one batch of any format whose header has no fault and whose checksum matches. Every length is checked,
+// those of headers too: a malformed record is a fault, never an access outside the batch. The hot path of a consumer.
 //
+// Formats v0 and v1: see MessageSet. Format v2:
 // Offsets may have holes (compaction), but rise and end at or before the batch's last offset. Record attributes and needlessly
 // long varints are passed over and any negative length of a key or value is null, as in Kafka's own reader. A record's timestamp
 // is the batch's for log append time, else the sum of the base_timestamp field and its delta, also where that field is a delete
@@ -246,14 +189,18 @@ class RecordDecoder {
   // Why decoding stopped before the last record (also a wrong record count or bytes left over), empty if it did not.
   const std::string& fault() const { return fault_; }
   // The offset of the first record that could not be decoded, or would have, were there no holes.
-  Offset fault_offset() const { return header_.base_offset + (last_delta_ + std::int64_t{1}); }
+  Offset fault_offset() const {
+    return header_.is_message() ? messages_.fault_offset() : header_.base_offset + (last_delta_ + std::int64_t{1});
+  }
 
  private:
   template <class Reading>
   const char* decode_body(const char* at, const char* end, Record& record);
   const char* decode_record(const char*& position, Record& record);
+  std::size_t decode_messages(std::span<Record> into);
 
   BatchHeader header_;
+  MessageSet messages_;  // formats v0 and v1
   std::vector<char> decompressed_;
   const char* at_ = nullptr;
   const char* end_ = nullptr;

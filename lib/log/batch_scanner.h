@@ -1,10 +1,11 @@
-// Walks the record batches of one segment file.
+// Walks the batches of one segment file, of whatever message format: one may hold all of them.
 #pragma once
 
 #include <cstdint>
 #include <span>
 
-#include "format/record_batch.h"
+#include "format/batch_header.h"
+#include "format/message_set.h"
 #include "log/window.h"
 
 namespace partlog::log {
@@ -12,9 +13,8 @@ namespace partlog::log {
 enum class Scan {
   batch,    // a whole batch with the right checksum and an offset not below the expected one
   end,      // the file ends exactly here
-  partial,  // the file ends inside what may be a batch
+  partial,  // the file ends inside what may be a batch of format v2, which is what a writer that died leaves
   invalid,  // what stands here is no batch; see fault()
-  old,      // a message of format v0 or v1 stands here
 };
 
 class BatchScanner {
@@ -28,6 +28,7 @@ class BatchScanner {
   // Drops what was read ahead, so that the next call sees the file as it is then.
   void refresh() { window_.forget(); }
 
+  // Of a wrapper (formats v0 and v1) with the offsets of the messages inside.
   const format::BatchHeader& header() const { return header_; }
   std::span<const char> batch() const { return batch_; }  // valid until the next call
   std::int64_t position() const { return position_; }     // of the last batch looked at, or of what is none
@@ -36,7 +37,9 @@ class BatchScanner {
   const char* fault() const { return fault_; }
 
  private:
-  bool is_old_message(std::span<const char> bytes);
+  Scan cut_short(bool is_v2, const char* why);
+  Scan invalid(const char* why);
+  format::BatchHeader looked_into(const format::BatchHeader& wrapper, std::span<const char> message);
   bool contradicted_by_next(std::size_t size);
   bool offset_is_credible(std::size_t size);
 
@@ -46,6 +49,7 @@ class BatchScanner {
   Offset expected_;
   format::BatchHeader header_;
   std::span<const char> batch_;
+  format::MessageSet set_;  // the wrapper last looked into
   const char* fault_ = "";
 };
 

@@ -46,7 +46,7 @@ bool BatchStream::next_in_open_segments() {
   if (!open_) locate();
   fresh_ = false;
   while (open_) {
-    switch (const auto found = open_->scanner.next()) {
+    switch (open_->scanner.next()) {
       case Scan::batch:
         if (header().last_offset() >= position_) return true;
         break;
@@ -54,7 +54,7 @@ bool BatchStream::next_in_open_segments() {
         if (!go_on_behind_segment()) return is_end();
         break;
       default:
-        if (!reread(found)) return is_end();
+        if (!reread()) return is_end();
     }
   }
   return is_end();
@@ -124,18 +124,28 @@ BatchStream::Segment BatchStream::open_at(Offset base, std::int64_t position, Of
                                        expected, window_bytes_, mapped);
 }
 
-// The index says where to begin; if no batch that ends with the entry's offset stands there, the segment is read from its start.
+// The index says where to begin; if that cannot be right, the segment is read from its start.
 BatchStream::Segment BatchStream::open(Offset base, bool has_successor, Offset from) const {
   const auto suspicious = suspect();
   const bool mapped = has_successor && !directory_.on_network() && (!suspicious || base < suspicious->segment);
   if (const auto entry = IndexReader(directory_.segment(base)).floor(from); entry && entry->position.value > 0) {
     auto segment = open_at(base, entry->position.value, base, mapped);
-    if (segment->scanner.next() == Scan::batch && segment->scanner.header().last_offset() == entry->offset) {
-      if (entry->offset < from) return segment;
+    if (is_indexed_there(segment->scanner, entry->offset)) {
+      if (segment->scanner.expected() <= from) return segment;
       return open_at(base, entry->position.value, base, mapped);
     }
   }
   return open_at(base, 0, base, mapped);
+}
+
+// Whether an index entry with this offset is right about the place where the scanner begins. The offset is the last of the batch
+// there. In what brokers appended several batches at once it is the last of all these, and before KAFKA-6530 (2.0) the first.
+bool BatchStream::is_indexed_there(BatchScanner& scanner, Offset offset) {
+  if (scanner.next() != Scan::batch) return false;
+  if (scanner.header().base_offset == offset) return true;
+  while (scanner.header().last_offset() < offset && scanner.next() == Scan::batch) {
+  }
+  return scanner.header().last_offset() == offset;
 }
 
 // At the clean end of the open segment. True: look there again, or in the segment that is open now. False: it is the last one.
@@ -201,7 +211,7 @@ void BatchStream::throw_damaged(const BatchScanner& scanner, const std::string& 
 }
 
 // Something that is no batch was read. True: it is one by now, or was cut off. False: the log ends here.
-bool BatchStream::reread(Scan found) {
+bool BatchStream::reread() {
   const auto path = open_->file.path();
   const auto base = open_->base;
   const auto position = open_->scanner.position();
@@ -219,8 +229,6 @@ bool BatchStream::reread(Scan found) {
     return false;
   }
   const BatchScanner& scanner = open_->scanner;
-  if (found == Scan::old)
-    throw Error(ErrorCode::refused, path + " position " + number(position) + ": messages in format v0 or v1 are not read yet");
   if (behind_restart(base, position)) return false;
   if (has_successor) throw_damaged(scanner, path);
   if (end_of_chain_behind(open_->file, position, expected)) {

@@ -61,6 +61,7 @@ class BatchStream {
   void locate();
   Segment open(Offset base, bool has_successor, Offset from) const;
   Segment open_at(Offset base, std::int64_t position, Offset expected, bool mapped) const;
+  static bool is_indexed_there(BatchScanner& scanner, Offset offset);
   os::FileStatus directory_in_place();
   const std::vector<Offset>& bases();
   const std::vector<Offset>& bases_listed_anew();
@@ -69,7 +70,7 @@ class BatchStream {
   void reopen_fresh();
   std::optional<Offset> successor();
   std::optional<Offset> successor_among(const std::vector<Offset>& all) const;
-  bool reread(Scan found);
+  bool reread();
   bool is_end();
   bool behind_restart(Offset base, std::int64_t position) const;
   [[noreturn]] void throw_damaged(const BatchScanner& scanner, const std::string& path) const;

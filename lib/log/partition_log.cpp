@@ -167,8 +167,8 @@ PartitionLog::Tail PartitionLog::open_segment(Offset base) {
   }
   const auto resume = tail.index.resume(tail.file);
   if (resume.position > 0) {
-    char header[format::batch_header_size];
-    tail.file.read_at(header, 0);
+    char header[format::batch_header_size] = {};
+    tail.file.read_at(header, 0);  // less where the only message of a format older than v2 stands
     tail.first_timestamp = format::read_batch_header(header).max_timestamp;
   }
   read_on(tail, resume.position, resume.expected, Behind::writer);
@@ -187,10 +187,6 @@ bool PartitionLog::read_on(Tail& tail, std::int64_t position, Offset expected, B
   tail.end = scanner.position();
   tail.next = scanner.expected();
   if (found == Scan::end) return false;
-  if (found == Scan::old) {
-    throw Error(ErrorCode::refused, tail.file.path() + " position " + number(tail.end) +
-                                        ": messages in format v0 or v1 stand here; such a log can be read, not appended to");
-  }
   cut(tail, scanner, found == Scan::partial, behind);
   return true;
 }
@@ -279,7 +275,6 @@ void PartitionLog::require_stable_part(const os::File& file, Offset base, std::i
   while (scanner.next_position() < position) {
     const auto found = scanner.next();
     if (found == Scan::batch) continue;
-    if (found == Scan::old) return;  // reported when it is read on
     const char* fault = found == Scan::end ? "the file ends here" : scanner.fault();
     throw Error(ErrorCode::damaged, file.path() + " position " + number(scanner.position()) + " (offset " +
                                         number(scanner.expected().value) + "): " + fault +

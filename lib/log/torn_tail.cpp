@@ -1,11 +1,11 @@
 #include "log/torn_tail.h"
 
 #include <algorithm>
-#include <cstring>
+#include <cstdint>
 #include <limits>
 
-#include "base/crc32c.h"
-#include "format/record_batch.h"
+#include "base/byte_order.h"
+#include "format/batch_header.h"
 #include "log/window.h"
 
 namespace partlog::log {
@@ -17,12 +17,14 @@ using format::BatchHeader;
 
 constexpr std::size_t window_bytes = 256 << 10;
 constexpr std::int64_t checksum_budget = 8;  // times the size of the file
-constexpr auto header_bytes = static_cast<std::int64_t>(batch_header_size);
+constexpr auto least_bytes = static_cast<std::int64_t>(format::min_message_size);
+constexpr std::int64_t most_offsets = std::numeric_limits<std::int32_t>::max();  // in a segment
 
 class Search {
  public:
   Search(const os::File& file, std::int64_t position, Offset expected)
-      : sweep_(file, window_bytes, false),
+      : file_(file),
+        sweep_(file, window_bytes, false),
         content_(file, window_bytes, false),
         size_(file.size()),
         budget_(checksum_budget * size_),
@@ -43,10 +45,8 @@ class Search {
 
  private:
   std::optional<BatchHeader> header_at(std::int64_t position) {
-    const auto bytes = sweep_.view(position, batch_header_size);
-    if (bytes.size() < batch_header_size) return std::nullopt;
-    const auto header = format::read_batch_header(bytes);
-    if (format::header_fault(header) != nullptr) return std::nullopt;
+    const auto header = format::read_whole_header(sweep_.view(position, batch_header_size));
+    if (!header || format::header_fault(*header) != nullptr) return std::nullopt;
     return header;
   }
 
@@ -55,14 +55,15 @@ class Search {
   void look_at_the_torn_batch(std::int64_t position) {
     const auto header = header_at(position);
     if (!header || header->base_offset < start_ || header->size() <= size_ - position) return;
-    auto summed = position + static_cast<std::int64_t>(format::field::attributes);
-    auto sum = crc32c({});
+    if (header->is_message() && header->base_offset - start_ > most_offsets) return;  // zeros and chance make many of them
+    auto summed = position + static_cast<std::int64_t>(format::checksum_start(*header));
+    std::uint32_t sum = 0;
     for (int bit = 30; bit >= 0; --bit) {  // the shortest first
       auto other = *header;
       other.batch_length &= ~(1 << bit);
       const auto behind = position + other.size();
       if (other.batch_length == header->batch_length || format::header_fault(other) != nullptr || behind > size_) continue;
-      sum = checksum(summed, behind, sum);
+      sum = checksum(other, summed, behind, sum);
       summed = behind;
       if (sum != header->crc) continue;
       at_ = behind;
@@ -71,18 +72,56 @@ class Search {
     in_prefix_ = true;
   }
 
-  // A header has the magic byte 2 at a fixed distance: jumps from one such byte to the next.
+  // A header has its magic byte at a fixed distance: jumps from one such byte to the next.
   bool to_next_header() {
-    while (at_ <= size_ - header_bytes) {
+    while (at_ <= size_ - least_bytes) {
       const auto bytes = sweep_.view(at_, batch_header_size);
-      if (bytes.size() < batch_header_size) return false;
-      const auto* from = bytes.data() + format::field::magic;
-      const auto left = bytes.size() - format::field::magic;
-      const auto* magic = static_cast<const char*>(std::memchr(from, 2, left));
-      if (magic == from) return true;
-      at_ += magic != nullptr ? magic - from : static_cast<std::int64_t>(left);
+      if (bytes.size() < format::min_message_size) return false;
+      const auto places = bytes.size() - format::min_message_size + 1;
+      const auto at = next_place(bytes, places);
+      at_ += static_cast<std::int64_t>(at);
+      if (at < places) return true;
     }
     return false;
+  }
+
+  // The first of the first `places` bytes where a header may begin; at least `places` if there is none.
+  std::size_t next_place(std::span<const char> bytes, std::size_t places) const {
+    for (std::size_t at = 0;;) {
+      at = next_magic(bytes.data() + format::field::magic, at, places);
+      if (at >= places || bytes[at + format::field::magic] == 2) return at;
+      if (may_be_message(bytes.data() + at)) return at;
+      at += 1 + zeros_behind_length(bytes.subspan(at));
+    }
+  }
+
+  // Many bytes at a time: few of those in text, or in what is compressed, are as small.
+  static std::size_t next_magic(const char* magic, std::size_t at, std::size_t end) {
+    constexpr std::size_t step = 16;
+    while (at + step <= end) {
+      unsigned small = 0;
+      for (std::size_t i = 0; i < step; ++i) small |= static_cast<unsigned char>(magic[at + i]) <= 2 ? 1u : 0u;
+      if (small != 0) break;
+      at += step;
+    }
+    while (at < end && static_cast<unsigned char>(magic[at]) > 2) ++at;
+    return at;
+  }
+
+  bool may_be_message(const char* bytes) const {
+    const auto offset = load_big_endian<std::int64_t>(bytes + format::message_field::offset);
+    const auto length = load_big_endian<std::int32_t>(bytes + format::message_field::size);
+    return offset >= start_.value && offset - start_.value <= 2 * most_offsets && length >= 0 &&
+           length + static_cast<std::int64_t>(format::batch_prefix_size) >= least_bytes;
+  }
+
+  // Where the length is zero, as anywhere in what was preallocated, there is no header: so many places need no look.
+  static std::size_t zeros_behind_length(std::span<const char> bytes) {
+    constexpr std::size_t word = sizeof(std::uint64_t);
+    auto rest = bytes.subspan(format::field::batch_length);
+    std::size_t zeros = 0;
+    for (; rest.size() >= word && load_big_endian<std::uint64_t>(rest.data()) == 0; rest = rest.subspan(word)) zeros += word;
+    return zeros < word ? 0 : zeros - sizeof(std::int32_t);
   }
 
   // If a whole batch stands here, goes on behind it.
@@ -91,7 +130,7 @@ class Search {
     if (!header || header->base_offset < expected_) return false;
     const bool gap = header->base_offset > expected_;
     // As BatchScanner has it: a gap wider than a segment's 31 bits is none, nor is one that the next batch denies.
-    if (gap && header->last_offset() - expected_ > std::numeric_limits<std::int32_t>::max()) return false;
+    if (gap && header->last_offset() - expected_ > most_offsets) return false;
     if (!is_sound(*header, at_)) return false;
     const auto behind = at_ + header->size();
     if (gap && is_denied(*header, behind)) {
@@ -120,30 +159,45 @@ class Search {
   // Whether the batch is whole and its checksum right. The last answer is remembered.
   bool is_sound(const BatchHeader& header, std::int64_t position) {
     if (header.size() > size_ - position) return false;
+    if (header.is_message() && !adds_up(header, position)) return false;
     if (summed_at_ != position || summed_size_ != header.size()) {
       budget_ -= header.size();
-      sound_ = checksum(position + static_cast<std::int64_t>(format::field::attributes), position + header.size(), crc32c({})) ==
-               header.crc;
+      const auto from = position + static_cast<std::int64_t>(format::checksum_start(header));
+      sound_ = checksum(header, from, position + header.size(), 0) == header.crc;
       summed_at_ = position;
       summed_size_ = header.size();
     }
     return sound_;
   }
 
+  // Many bytes look like the header of a message of format v0 or v1: numbers, say. That key and value fill its length is rare,
+  // and cheaper to tell than the checksum.
+  bool adds_up(const BatchHeader& header, std::int64_t position) {
+    const auto end = position + header.size();
+    auto at = position + static_cast<std::int64_t>(format::header_size_of(static_cast<char>(header.magic)));
+    for (int part = 0; part < 2; ++part) {
+      char length[sizeof(std::int32_t)];
+      if (end - at < static_cast<std::int64_t>(sizeof length) || file_.read_at(length, at) < sizeof length) return false;
+      at += static_cast<std::int64_t>(sizeof length) + std::max(0, load_big_endian<std::int32_t>(length));
+    }
+    return at == end;
+  }
+
   // Piece by piece: what a header promises may be more than one wants to hold.
-  std::uint32_t checksum(std::int64_t from, std::int64_t end, std::uint32_t sum) {
+  std::uint32_t checksum(const BatchHeader& header, std::int64_t from, std::int64_t end, std::uint32_t sum) {
     auto& window = end - from < static_cast<std::int64_t>(window_bytes) ? sweep_ : content_;
     while (from < end) {
       const auto want = std::min(static_cast<std::size_t>(end - from), window_bytes);
       const auto bytes = window.view(from, want);
       if (bytes.empty()) break;  // the file was cut meanwhile
       const auto piece = bytes.first(std::min(bytes.size(), static_cast<std::size_t>(end - from)));
-      sum = crc32c_extend(sum, piece);
+      sum = format::extend_checksum(header, sum, piece);
       from += static_cast<std::int64_t>(piece.size());
     }
     return sum;
   }
 
+  const os::File& file_;
   Window sweep_;
   Window content_;
   std::int64_t size_;

@@ -369,7 +369,7 @@ TEST(BatchHeader, Faults) {
     const char* f = header_fault(h);
     return std::string(f == nullptr ? "" : f);
   };
-  EXPECT_EQ(fault([](auto& h) { h.magic = 1; }), "the message format is not version 2");
+  EXPECT_EQ(fault([](auto& h) { h.magic = 3; }), "the message format is unknown");
   EXPECT_EQ(fault([](auto& h) { h.batch_length = 48; }), "the batch length is less than a header");
   EXPECT_EQ(fault([](auto& h) { h.batch_length = INT32_MIN; }), "the batch length is less than a header");
   EXPECT_EQ(fault([](auto& h) { h.base_offset.value = -1; }), "the base offset is negative");
