@@ -358,6 +358,17 @@ TEST_F(GroupMemberTest, RefusesToJoin) {
   EXPECT_EQ(os::list_directory(group().directory() + "/members").size(), 1u);
 }
 
+TEST_F(GroupMemberTest, WhoCannotEnterTheTableLeavesNoFileBehind) {
+  make_topic();
+  const auto in_the_way = group().directory() + "/group.properties.tmp";
+  fs::create_directory(in_the_way);
+  EXPECT_THROW(Consumer(store_, "g", {"t"}), Error);
+  EXPECT_TRUE(os::list_directory(group().directory() + "/members").empty());
+  fs::remove(in_the_way);
+  Consumer one(store_, "g", {"t"});
+  ASSERT_TRUE(until({&one}, [&] { return one.partitions().size() == 1; }));
+}
+
 TEST_F(GroupMemberTest, MembersWithDifferentTopics) {
   make_topic({}, 2, "a");
   make_topic({}, 2, "b");
@@ -403,6 +414,17 @@ class ThreadsOfMembers {
 
   // Joins, takes and commits, leaves, so many times.
   void run(const Store& store, int rounds) {
+    try {
+      run_rounds(store, rounds);
+    } catch (const Error& error) {
+      ADD_FAILURE() << error.what();
+    }
+  }
+
+  std::int64_t takes() const { return takes_; }
+
+ private:
+  void run_rounds(const Store& store, int rounds) {
     for (int i = 0; i < rounds; ++i) {
       Consumer one(store, "g", {"t"});
       std::map<int, std::int64_t> mine;
@@ -415,9 +437,6 @@ class ThreadsOfMembers {
     }
   }
 
-  std::int64_t takes() const { return takes_; }
-
- private:
   void step(Consumer& one, std::map<int, std::int64_t>& mine) {
     pollfd ready = {one.member.descriptor(), POLLIN, 0};
     ::poll(&ready, 1, 10);
