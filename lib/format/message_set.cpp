@@ -83,7 +83,7 @@ const char* MessageSet::look_through() {
     rest = rest.subspan(static_cast<std::size_t>(prefix + size));
   }
   if (count == 0) return "a compressed set has no messages";
-  const auto own = header_.base_offset.value;
+  const auto own = header_.last_offset().value;
   if (header_.magic == 0 ? last != own : last > own) return "the offset of a compressed set is not that of its last message";
   if (last - first > most) return "the offsets of a compressed set are too far apart";
   first_offset_ = own - last;

@@ -23,9 +23,10 @@ namespace partlog::format {
 
 class MessageSet {
  public:
-  // `message` is whole, its header (of format v0 or v1) has no fault and its checksum matches; it must outlive the decoding.
-  // Decompresses if need be into a buffer kept for reuse, never more than `decompression_limit` bytes. If the value of a wrapper
-  // is not a sequence of messages with rising offsets that end with the wrapper's, that is a fault and no record is given.
+  // `message` is whole, its header (of format v0 or v1, as read or from header()) has no fault and its checksum matches; it must
+  // outlive the decoding. Decompresses if need be into a buffer kept for reuse, never more than `decompression_limit` bytes. If
+  // the value of a wrapper is not a sequence of messages with rising offsets that end with the wrapper's, that is a fault and no
+  // record is given.
   void open(const BatchHeader& header, std::span<const char> message, std::size_t decompression_limit);
 
   // The header with what only a look inside tells: first offset, number of records. As given, if there is a fault.

@@ -57,6 +57,8 @@ Decoded decoded(std::string_view message, std::size_t at_a_time = 2, std::size_t
   MessageSet set;
   set.open(header, exact, limit);
   result.header = set.header();
+  set.open(set.header(), exact, limit);
+  EXPECT_EQ(set.header().base_offset, result.header.base_offset);
   return result;
 }
 
