@@ -21,6 +21,7 @@ import harness  # noqa: E402
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 T0 = 1_700_000_000_000
+FIXTURES = Path(__file__).resolve().parents[1] / "segments"
 DEFAULT_INTERVAL = 4096
 HEADERS = [(b"h", b"1"), (b"h", None), (b"h", b""), (b"", b"\x00\xff"), ("größe".encode(), b"x")]
 
@@ -154,6 +155,30 @@ class Files(KafkaTest):
         self.assertGreater(rolled, 100, "too few segments to show anything")
         self.assert_no_complaint([directory for directory, _ in partitions])
         beside.say(f"indexes: {rolled} rolled segments equal, {killed} writers killed meanwhile")
+
+    def test_fixtures_of_every_format_are_what_kafka_makes(self):
+        again = Path(self.directory) / "again"
+        subprocess.run([FIXTURES / "make", again], check=True)
+        made = {path.relative_to(again): path.read_bytes() for path in sorted(again.glob("*/*"))}
+        kept = {path.relative_to(FIXTURES): path.read_bytes() for path in sorted(FIXTURES.glob("*/*"))}
+        self.assertGreater(len(kept), 60)
+        self.assertEqual(made.keys(), kept.keys())
+        self.assertEqual([str(path) for path in kept if made[path] != kept[path]], [])
+
+    def test_indexes_of_old_messages_equal_a_brokers(self):
+        self.expect_sound = False  # the reader that checks stores knows format v2 alone
+        partitions = []
+        for form in sorted(FIXTURES.glob("*/")):
+            for interval in (1, 150):
+                topic = f"{form.name}-{interval}"
+                self.create(topic, index_interval_bytes=interval)
+                for old in segments_of(self.partition(topic)):
+                    old.unlink()
+                for log in form.glob("*.log"):
+                    shutil.copy(log, self.partition(topic))
+                self.produce(b"behind\n", topic=topic)
+                partitions.append((self.partition(topic), interval))
+        self.assert_indexed_as_a_broker_does(partitions)
 
     def test_index_interval_is_counted_to_the_byte(self):
         one = [as_input([(None, b"v" * 40, [], T0 + n % 5)]) for n in range(30)]
