@@ -1,6 +1,6 @@
-// Compression codecs of record batches, from their own libraries. Framings as Kafka's Java client writes and reads them for magic
-// 2: gzip members, snappy in xerial framing ("SNAPPY" blocks) written, xerial or raw read; LZ4 frames with the correct header
-// checksum; zstd frames.
+// Compression codecs of record batches, from their own libraries. Framings as Kafka's Java client writes and reads them: gzip
+// members, snappy in xerial framing ("SNAPPY" blocks) written, xerial or raw read; LZ4 frames with the correct header checksum;
+// zstd frames.
 #pragma once
 
 #include <optional>
