@@ -8,10 +8,9 @@
 #include <sys/wait.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <charconv>
-#include <cstdio>
+#include <filesystem>
+#include <fstream>
 #include <string_view>
 
 #include "output.h"
@@ -22,6 +21,8 @@ extern char** environ;
 
 namespace partlog::cmd {
 namespace {
+
+constexpr int not_guarded = 127;
 
 [[noreturn]] void fail(const std::string& what) { throw Error(ErrorCode::io, what + ": " + system_message(errno), errno); }
 
@@ -63,31 +64,24 @@ class BrokenPipeIgnored {
   void (*before_)(int);
 };
 
-// The functions from here to guard() run in forked processes: nothing there may allocate.
+// The functions from here to guard() run in a process that was forked before there was a second thread.
 
-// Calls `visit` for each child of a process.
-template <class Visit>
-void for_each_child(pid_t parent, Visit visit) {
-  std::array<char, 64> path;
-  std::snprintf(path.data(), path.size(), "/proc/%d/task/%d/children", parent, parent);
-  const int file = ::open(path.data(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return;
-  std::array<char, 4096> text;
-  const ssize_t size = ::read(file, text.data(), text.size());
-  ::close(file);
-  for (const char* at = text.data(); at < text.data() + size;) {
-    pid_t child = 0;
-    const auto [end, error] = std::from_chars(at, text.data() + size, child);
-    if (error != std::errc()) break;
-    visit(child);
-    at = end + 1;
+// The children of a process, whichever thread of it made them.
+std::vector<pid_t> children_of(pid_t parent) {
+  std::vector<pid_t> children;
+  const auto tasks = "/proc/" + std::to_string(parent) + "/task";
+  std::error_code gone;
+  for (const auto& task : std::filesystem::directory_iterator(tasks, gone)) {
+    std::ifstream file(task.path() / "children");
+    for (pid_t child; file >> child;) children.push_back(child);
   }
+  return children;
 }
 
 // What is stopped makes no more children, nor does it lose them to another parent.
 void kill_tree(pid_t process) {
   ::kill(process, SIGSTOP);
-  for_each_child(process, kill_tree);
+  for (const pid_t child : children_of(process)) kill_tree(child);
   ::kill(process, SIGKILL);
 }
 
@@ -103,9 +97,10 @@ void kill_tree(pid_t process) {
   ::_exit(0);
 }
 
+// Nothing here may allocate.
 [[noreturn]] void become_command(const char* command, char** environment, const sigset_t& mask, int input, int to_guard) {
   const pid_t self = ::getpid();
-  if (::write(to_guard, &self, sizeof self) != sizeof self) ::_exit(127);
+  if (::write(to_guard, &self, sizeof self) != sizeof self) ::_exit(not_guarded);
   ::dup2(input, STDIN_FILENO);
   ::signal(SIGPIPE, SIG_DFL);
   ::signal(SIGXFSZ, SIG_DFL);
@@ -138,6 +133,13 @@ void feed_until_end(Descriptor pipe, int file, int child) {
   }
 }
 
+// Its status, as waitpid(2) gives it.
+int wait_for(pid_t process) {
+  int status = 0;
+  while (::waitpid(process, &status, 0) < 0 && errno == EINTR) continue;
+  return status;
+}
+
 // Our environment with the variables in it.
 std::vector<char*> environment_with(const std::vector<std::string>& variables) {
   std::vector<char*> all;
@@ -157,6 +159,16 @@ std::vector<char*> environment_with(const std::vector<std::string>& variables) {
 }  // namespace
 
 ChildRunner::ChildRunner() {
+  ::getrlimit(RLIMIT_NOFILE, &files_);
+  start_guard();
+}
+
+ChildRunner::~ChildRunner() {
+  to_guard_.close();
+  if (guard_ > 0) wait_for(guard_);
+}
+
+void ChildRunner::start_guard() {
   Pipe pipe;
   const SignalsBlocked blocked;
   guard_ = ::fork();
@@ -165,14 +177,25 @@ ChildRunner::ChildRunner() {
   to_guard_ = std::move(pipe.in);
 }
 
-ChildRunner::~ChildRunner() {
-  to_guard_.close();
-  while (::waitpid(guard_, nullptr, 0) < 0 && errno == EINTR) continue;
+bool ChildRunner::guard_has_died() {
+  if (::waitpid(guard_, nullptr, WNOHANG) != guard_) return false;
+  guard_ = -1;
+  return true;
 }
 
 int ChildRunner::run(const std::string& command, const std::vector<std::string>& variables, int input) {
-  if (::lseek(input, 0, SEEK_SET) != 0) fail("reading the batch for the command");
   auto environment = environment_with(variables);
+  for (;;) {
+    if (guard_ < 0 || guard_has_died()) start_guard();
+    const int status = run_once(command.c_str(), environment.data(), input);
+    // Without a guard the command does not begin.
+    const bool not_begun = WIFEXITED(status) && WEXITSTATUS(status) == not_guarded && guard_has_died();
+    if (!not_begun) return status;
+  }
+}
+
+int ChildRunner::run_once(const char* command, char** environment, int input) {
+  if (::lseek(input, 0, SEEK_SET) != 0) fail("reading the batch for the command");
   Pipe pipe;
   enlarge_pipe(pipe.in.get());
   pid_t child;
@@ -180,7 +203,8 @@ int ChildRunner::run(const std::string& command, const std::vector<std::string>&
     const SignalsBlocked blocked;
     child = ::fork();
     if (child == 0) {
-      become_command(command.c_str(), environment.data(), blocked.before(), pipe.out.get(), to_guard_.get());
+      ::setrlimit(RLIMIT_NOFILE, &files_);
+      become_command(command, environment, blocked.before(), pipe.out.get(), to_guard_.get());
     }
   }
   if (child < 0) fail("starting the command");
@@ -192,9 +216,7 @@ int ChildRunner::run(const std::string& command, const std::vector<std::string>&
   const pid_t none = 0;
   const BrokenPipeIgnored ignored;
   [[maybe_unused]] const ssize_t told = ::write(to_guard_.get(), &none, sizeof none);
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
-  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  return wait_for(child);
 }
 
 }  // namespace partlog::cmd

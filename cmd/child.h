@@ -1,6 +1,7 @@
 // Commands that work on what they read from their standard input, and do not outlive us.
 #pragma once
 
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include <string>
@@ -26,8 +27,13 @@ class ChildRunner {
   int run(const std::string& command, const std::vector<std::string>& variables, int input);
 
  private:
+  void start_guard();
+  bool guard_has_died();
+  int run_once(const char* command, char** environment, int input);
+
   Descriptor to_guard_;
-  pid_t guard_;
+  pid_t guard_ = -1;
+  rlimit files_;  // that the commands may open: this process may raise its own limit later
 };
 
 }  // namespace partlog::cmd

@@ -59,6 +59,7 @@ class Consume : public Command {
   void consume(const Store& store, Delivery& delivery);
   void consume_as_member(const Store& store, const Globals& globals, Delivery& delivery);
   void write_positions() const;
+  void prepare_for(std::size_t partitions);
 
   std::vector<std::string> operands_, partitions_, offsets_;
   std::optional<std::string> since_, until_, merge_, reset_, delimiter_;
@@ -229,7 +230,13 @@ void Consume::validate_group() {
   if (positions_file_ == "-") throw UsageError("--positions needs a file: standard output is for the records");
   if (exec_batch_) executing_.batch = static_cast<std::uint64_t>(*exec_batch_);
   if (retries_) executing_.retries = static_cast<int>(*retries_);
-  if (dead_letter_) require_valid_topic_name(*dead_letter_);
+  if (dead_letter_) {
+    require_valid_topic_name(*dead_letter_);
+    for (const auto& address : addresses_) {
+      if (address.topic == *dead_letter_)
+        throw UsageError("--dead-letter " + *dead_letter_ + " is one of the topics that are read");
+    }
+  }
   if (!group_) return;
   require_valid_group_name(*group_);
   for (std::size_t i = 0; i < addresses_.size(); ++i) {
@@ -332,10 +339,13 @@ void Consume::consume(const Store& store, Delivery& delivery) {
 
 void Consume::consume_as_member(const Store& store, const Globals& globals, Delivery& delivery) {
   std::vector<std::string> topics;
+  std::size_t partitions = 0;
   for (const auto& address : addresses_) {
-    if (std::find(topics.begin(), topics.end(), address.topic) == topics.end()) topics.push_back(address.topic);
-    store.topic(address.topic);
+    if (std::find(topics.begin(), topics.end(), address.topic) != topics.end()) continue;
+    topics.push_back(address.topic);
+    partitions += static_cast<std::size_t>(store.topic(address.topic).partitions);
   }
+  prepare_for(partitions);
   member_.follow = reading_.follow;
   member_.idle_timeout = reading_.idle_timeout;
   member_.range = range_;
@@ -375,13 +385,17 @@ std::vector<Consume::Partition> Consume::find_partitions(const Store& store) {
   return found;
 }
 
+// So many may be read at the same time.
+void Consume::prepare_for(std::size_t partitions) {
+  if (partitions == 0) return;
+  range_.reader.window_bytes = std::clamp(window_budget / partitions, least_window, range_.reader.window_bytes);
+  if (partitions > many_partitions) allow_many_files();
+}
+
 std::vector<PartitionCursor> Consume::open(const Store& store) {
   auto partitions = find_partitions(store);
   bool one_at_a_time = !reading_.follow && !reading_.merge && !reading_.tail && partitions.size() > 1;
-  if (!one_at_a_time && !partitions.empty()) {
-    range_.reader.window_bytes = std::clamp(window_budget / partitions.size(), least_window, range_.reader.window_bytes);
-    if (partitions.size() > many_partitions) allow_many_files();
-  }
+  if (!one_at_a_time) prepare_for(partitions.size());
   std::vector<PartitionCursor> cursors;
   cursors.reserve(partitions.size());
   for (const auto& partition : partitions) {

@@ -28,13 +28,16 @@ std::string name_of(const TopicPartition& partition) { return partition.topic + 
 
 // A partition that is ours.
 struct GroupConsumption::Owned {
+  Owned(TopicPartition p, Arrivals a, std::optional<Offset> c) : partition(std::move(p)), arrivals(std::move(a)), committed(c) {}
+
   TopicPartition partition;
   std::optional<PartitionCursor> cursor;  // none: it failed
   Arrivals arrivals;
   std::optional<Offset> committed;
   std::int32_t epoch = no_epoch;
   bool revoked = false;
-  bool lost = false;  // to another member: nothing of it is ours to say
+  bool lost = false;    // to another member: nothing of it is ours to say
+  std::string failure;  // why the last commit failed
 
   bool readable() const { return cursor && !cursor->done() && !revoked && !lost; }
   bool under_way() const { return !lost && arrivals.anything_under_way(); }
@@ -120,8 +123,8 @@ void GroupConsumption::consume() {
 // Nothing is left to be read, now or later; with -F, everything that is ours has failed.
 bool GroupConsumption::finished() const {
   const auto busy = [](const Owned& owned) { return owned.readable() || owned.revoked; };
-  if (std::any_of(owned_.begin(), owned_.end(), busy)) return false;
-  return options_.follow ? !owned_.empty() : member_->awaited().empty() && !anything_under_way();
+  if (std::any_of(owned_.begin(), owned_.end(), busy) || !member_->awaited().empty()) return false;
+  return options_.follow ? !owned_.empty() : !anything_under_way();
 }
 
 milliseconds GroupConsumption::waiting_time(milliseconds at_most) const {
@@ -165,15 +168,20 @@ void GroupConsumption::revoke(const TopicPartition& partition) {
 void GroupConsumption::take(const AssignedPartition& assigned) {
   const auto topic = std::make_shared<const Topic>(assigned.topic);
   const auto committed = assigned.position ? std::optional(assigned.position->offset) : std::nullopt;
-  Owned owned{{topic->name, assigned.partition}, {}, {store_, topic, assigned.partition, committed}, committed};
+  Owned owned({topic->name, assigned.partition}, {store_, topic, assigned.partition, committed}, committed);
   try {
     owned.cursor.emplace(open(assigned, topic));
-    // The end is another one in the next run.
     if (!committed && options_.range.reset == Reset::latest) {
-      owned.arrivals = {store_, topic, assigned.partition, owned.cursor->next()};
+      // The end is another one for whoever reads next, should we die before anything was committed.
+      const auto start = owned.cursor->next();
+      member_->commit(owned.partition, start);
+      owned.committed = start;
+      owned.arrivals = {store_, topic, assigned.partition, start};
     }
+    if (!options_.follow) owned.cursor->release();
   } catch (const Error& error) {
     outcome_.fail(error);
+    owned.cursor.reset();
   }
   const auto rank = [this](const TopicPartition& partition) {
     return std::pair(std::find(topics_.begin(), topics_.end(), partition.topic), partition.partition);
@@ -258,10 +266,12 @@ void GroupConsumption::commit(Owned& owned) {
   try {
     member_->commit(owned.partition, *arrived, owned.epoch);
     owned.committed = arrived;
+    owned.failure.clear();
   } catch (const Error& error) {
-    outcome_.fail(error);
-    owned.lost = true;
-    positions_.erase(owned.partition);
+    if (owned.failure != error.what()) outcome_.fail(error);
+    owned.failure = error.what();  // anything else than a loss may be over at the next try
+    owned.lost = error.code() == ErrorCode::fenced;
+    if (owned.lost) positions_.erase(owned.partition);
   }
 }
 
