@@ -111,6 +111,7 @@ class GroupMember::Impl {
     if (look || changed) refresh();
     name_revoked(result);
     if (look || now >= next_try_) try_claims(result, look, now);
+    if (look || changed || !awaited_since_.empty()) note_awaited(now);
     const auto next = std::min(pending_ ? now + shortest_us : next_look_, next_try_);
     if (watch_) watch_->wake_after(std::chrono::microseconds(next - now));
     return result;
@@ -126,22 +127,33 @@ class GroupMember::Impl {
     return partitions;
   }
 
+  std::vector<AwaitedPartition> obstacles() const {
+    std::vector<AwaitedPartition> found;
+    const auto now = os::clock().monotonic_us();
+    for (const auto& partition : awaited()) found.push_back(obstacle(partition, now));
+    return found;
+  }
+
   bool still_owns(const TopicPartition& partition) {
     const auto held = held_.find(partition);
     return held != held_.end() && (!store_.on_network() || held->second.claim.still_held());
   }
 
   void commit(const TopicPartition& partition, Offset next, std::int32_t leader_epoch, bool durable) {
-    if (!still_owns(partition)) fail_fenced(partition, "its claim is not ours");
-    const auto& held = held_.at(partition);
+    const auto& held = held_by_us(partition);
     const auto lock = files_.lock_offset(partition.topic, partition.partition, wait());
-    const auto file = files_.offset(partition.topic, partition.partition);
-    if (!file || file->member != held.member) fail_fenced(partition, "it is another member's by now");
-    if (file->topic_id != held.topic.id) fail_fenced(partition, "the topic was made anew");
-    if (file->offset && *file->offset >= next) return;
-    const auto cuts = group::cuts_of(held.topic, partition.partition, store_.on_network());
-    files_.store_offset(partition.topic, partition.partition,
-                        {next, held.topic.id, leader_epoch, cuts, os::clock().now(), held.member, {}}, durable);
+    const auto present = position_to_change(partition, held);
+    if (present && *present >= next) return;
+    store_position(partition, held, next, leader_epoch, durable);
+  }
+
+  Offset start_at(const TopicPartition& partition, Offset offset, bool durable) {
+    const auto& held = held_by_us(partition);
+    const auto lock = files_.lock_offset(partition.topic, partition.partition, wait());
+    const auto present = position_to_change(partition, held);
+    if (present) return *present;
+    store_position(partition, held, offset, no_epoch, durable);
+    return offset;
   }
 
   void release(const TopicPartition& partition) {
@@ -194,6 +206,53 @@ class GroupMember::Impl {
   [[noreturn]] void fail_fenced(const TopicPartition& partition, const std::string& why) const {
     throw Error(ErrorCode::fenced,
                 "group \"" + files_.name() + "\", " + address(partition) + ": member " + id_ + " may not commit: " + why);
+  }
+
+  const Held& held_by_us(const TopicPartition& partition) {
+    if (!still_owns(partition)) fail_fenced(partition, "its claim is not ours");
+    return held_.at(partition);
+  }
+
+  // Under the offset lock.
+  std::optional<Offset> position_to_change(const TopicPartition& partition, const Held& held) const {
+    const auto file = files_.offset(partition.topic, partition.partition);
+    if (!file || file->member != held.member) fail_fenced(partition, "it is another member's by now");
+    if (file->topic_id != held.topic.id) fail_fenced(partition, "the topic was made anew");
+    return file->offset;
+  }
+
+  void store_position(const TopicPartition& partition, const Held& held, Offset next, std::int32_t leader_epoch,
+                      bool durable) const {
+    const auto cuts = group::cuts_of(held.topic, partition.partition, store_.on_network());
+    files_.store_offset(partition.topic, partition.partition,
+                        {next, held.topic.id, leader_epoch, cuts, os::clock().now(), held.member, {}}, durable);
+  }
+
+  AwaitedPartition obstacle(const TopicPartition& partition, std::int64_t now) const {
+    AwaitedPartition result{partition, {}, {}, false, address(partition) + " is free by now"};
+    if (const auto since = awaited_since_.find(partition); since != awaited_since_.end()) {
+      result.waited = std::chrono::milliseconds((now - since->second) / 1000);
+    }
+    result.holder = files_.owner(partition.topic, partition.partition);
+    if (result.holder) {
+      result.message = address(partition) + " is held by " + group::describe(*result.holder);
+      return result;
+    }
+    const auto path = format::offset_lock_path(files_.directory(), partition.topic, partition.partition);
+    const auto holder = os::lock_holder(path);
+    if (!holder) return result;
+    result.position_only = true;
+    result.holder.emplace();
+    result.holder->pid = *holder;
+    result.message = path + ": lock held by " + group::describe(*result.holder);
+    return result;
+  }
+
+  void note_awaited(std::int64_t now) {
+    const auto partitions = awaited();
+    std::erase_if(awaited_since_,
+                  [&](const auto& entry) { return !std::binary_search(partitions.begin(), partitions.end(), entry.first); });
+    for (const auto& partition : partitions) awaited_since_.emplace(partition, now);
   }
 
   void join() {
@@ -505,7 +564,8 @@ class GroupMember::Impl {
   std::map<TopicPartition, Held> held_;
   std::map<TopicPartition, os::FileLock> claims_;   // opened, in other hands
   std::map<TopicPartition, std::string> failures_;  // why a partition could not be taken
-  bool pending_ = true;                             // poll() has something to do
+  std::map<TopicPartition, std::int64_t> awaited_since_;
+  bool pending_ = true;  // poll() has something to do
   std::int64_t next_poll_ = 0;
   std::int64_t next_look_ = 0;
   std::int64_t next_try_ = 0;
@@ -524,9 +584,13 @@ Rebalance GroupMember::poll() { return impl_->poll(); }
 bool GroupMember::settled() const { return impl_->settled(); }
 std::vector<TopicPartition> GroupMember::awaited() const { return impl_->awaited(); }
 int GroupMember::descriptor() const { return impl_->descriptor(); }
+std::vector<AwaitedPartition> GroupMember::obstacles() const { return impl_->obstacles(); }
 bool GroupMember::still_owns(const TopicPartition& partition) { return impl_->still_owns(partition); }
 void GroupMember::commit(const TopicPartition& partition, Offset next, std::int32_t leader_epoch, bool durable) {
   impl_->commit(partition, next, leader_epoch, durable);
+}
+Offset GroupMember::start_at(const TopicPartition& partition, Offset offset, bool durable) {
+  return impl_->start_at(partition, offset, durable);
 }
 void GroupMember::release(const TopicPartition& partition) { impl_->release(partition); }
 void GroupMember::leave() { impl_->leave(); }

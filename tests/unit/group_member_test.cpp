@@ -98,6 +98,15 @@ GroupMemberOptions with_assignor(Assignor assignor) {
   return options;
 }
 
+std::optional<ErrorCode> code_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.code();
+  }
+  return std::nullopt;
+}
+
 std::set<std::string> all_of(const std::string& topic, int partitions) {
   std::set<std::string> names;
   for (int p = 0; p < partitions; ++p) names.insert(topic + ":" + std::to_string(p));
@@ -183,6 +192,89 @@ TEST_F(GroupMemberTest, RevokedPartitionIsOursUntilReleased) {
   EXPECT_EQ(two.owned[text_of(moved)]->offset, Offset{7});
   EXPECT_FALSE(one.member.still_owns(moved));
   EXPECT_THROW(one.member.commit(moved, Offset{8}), Error);
+}
+
+// For --reset latest: without it the end would be another one in the next run.
+TEST_F(GroupMemberTest, SetsAStartWhereThereIsNoPosition) {
+  const auto topic = make_topic({}, 2);
+  append(topic, 0, 9);
+  append(topic, 1, 9);
+  group().commit(store_, topic, 1, Offset{4});
+  for (const bool commits : {false, true}) {
+    Consumer one(store_, "g", {"t"}, with_commits(commits));
+    ASSERT_TRUE(until({&one}, [&] { return one.partitions().size() == 2; }));
+    EXPECT_EQ(one.member.start_at({"t", 0}, Offset{commits ? 3 : 7}), Offset{7});
+    EXPECT_EQ(group().position(store_, topic, 0)->offset, Offset{7});
+    EXPECT_EQ(one.member.start_at({"t", 1}, Offset{9}), Offset{4});
+    EXPECT_EQ(group().position(store_, topic, 1)->offset, Offset{4});
+    one.member.release({"t", 0});
+    EXPECT_EQ(code_of([&] { one.member.start_at({"t", 0}, Offset{8}); }), ErrorCode::fenced);
+  }
+}
+
+// Whoever commits must be able to tell a lost partition from what passes.
+TEST_F(GroupMemberTest, OnlyALostPartitionIsFenced) {
+  const auto topic = make_topic();
+  append(topic, 0, 9);
+  GroupMemberOptions options;
+  options.lock_timeout = 10ms;
+  Consumer one(store_, "g", {"t"}, options);
+  ASSERT_TRUE(until({&one}, [&] { return one.partitions().size() == 1; }));
+  one.member.commit({"t", 0}, Offset{3});
+  const auto file = group().directory() + "/offsets/t/0";
+  {
+    const auto lock = os::FileLock::open(file + ".lock").lock();
+    EXPECT_EQ(code_of([&] { one.member.commit({"t", 0}, Offset{4}); }), ErrorCode::busy);
+  }
+  fs::create_directory(file + ".tmp");
+  EXPECT_EQ(code_of([&] { one.member.commit({"t", 0}, Offset{4}); }), ErrorCode::io);
+  fs::remove(file + ".tmp");
+  const auto whole = contents_of(file);
+  overwrite(file, "off");
+  EXPECT_EQ(code_of([&] { one.member.commit({"t", 0}, Offset{4}); }), ErrorCode::damaged);
+  overwrite(file, whole);
+  one.member.commit({"t", 0}, Offset{4});
+  EXPECT_EQ(group().committed("t", 0)->offset, Offset{4});
+}
+
+TEST_F(GroupMemberTest, SaysWhoStandsInTheWay) {
+  make_topic();
+  Consumer one(store_, "g", {"t"}, with_assignor(Assignor::range));
+  ASSERT_TRUE(until({&one}, [&] { return one.partitions().size() == 1; }));
+  EXPECT_TRUE(one.member.obstacles().empty());
+  one.member.leave();
+
+  ChildProcess child([&](Line& line) {
+    const auto claim = os::FileLock::open(group().directory() + "/claims/t/0.lock").lock();
+    line.send();
+    line.receive();
+    return 0;
+  });
+  ASSERT_TRUE(child.line().receive());
+  Consumer two(store_, "g", {"t"});
+  two.step();
+  const auto limit = Clock::now() + 20ms;
+  ASSERT_TRUE(until({&two}, [&] { return Clock::now() > limit; }));
+  auto obstacles = two.member.obstacles();
+  ASSERT_EQ(obstacles.size(), 1u);
+  EXPECT_EQ(obstacles[0].partition, (TopicPartition{"t", 0}));
+  EXPECT_GE(obstacles[0].waited, 15ms);
+  EXPECT_FALSE(obstacles[0].position_only);
+  ASSERT_TRUE(obstacles[0].holder);
+  EXPECT_EQ(obstacles[0].holder->pid, child.pid());
+  EXPECT_NE(obstacles[0].message.find("t:0 is held by process " + std::to_string(child.pid())), std::string::npos);
+
+  const auto path = group().directory() + "/offsets/t/0.lock";
+  const auto lock = os::FileLock::open(path).lock();
+  child.kill(SIGKILL);
+  child.wait();
+  const auto again = Clock::now() + 100ms;
+  ASSERT_TRUE(until({&two}, [&] { return Clock::now() > again; }));
+  obstacles = two.member.obstacles();
+  ASSERT_EQ(obstacles.size(), 1u);
+  EXPECT_TRUE(obstacles[0].position_only);
+  EXPECT_EQ(obstacles[0].holder->pid, ::getpid());
+  EXPECT_NE(obstacles[0].message.find(path), std::string::npos);
 }
 
 TEST_F(GroupMemberTest, FencedOnceTheFileNamesAnother) {

@@ -51,6 +51,16 @@ struct FailedPartition {
   Error error;
 };
 
+// A partition that is assigned to us and not ours yet, and who stands in the way.
+struct AwaitedPartition {
+  TopicPartition partition;
+  std::chrono::milliseconds waited{0};  // since poll() first did not get it
+  // As far as it is known: process 0 on another host, an empty id where the holder has only just come. nullopt: free by now.
+  std::optional<MemberInfo> holder;
+  bool position_only = false;  // the holder has the lock of the position, not the partition
+  std::string message;         // one line that says all this, for people
+};
+
 struct Rebalance {
   // To be given up: finish the batch in hand, commit, release().
   std::vector<TopicPartition> revoked;
@@ -84,6 +94,9 @@ class PARTLOG_EXPORT GroupMember {
   // Partitions assigned to us, as of the last poll(), that are not ours yet because somebody else still holds them, or we have
   // not released them. Those that failed are not among them.
   std::vector<TopicPartition> awaited() const;
+  // The same with who holds what; asks the kernel about each. What is to be done about one that takes too long is the caller's to
+  // say: poll() never gives up.
+  std::vector<AwaitedPartition> obstacles() const;
   // Readable when poll() has something to do: when the group changes (not on a network file system) and when it is time to look.
   // The same at each call; made at the first one, and taking it down costs the process some 20 ms. Who never waits on it, but
   // polls, learns of changes within 250 ms.
@@ -92,9 +105,15 @@ class PARTLOG_EXPORT GroupMember {
   // On a network file system, where a lease may have lapsed: whether the claim is still ours; asked before records are handed on.
   // Locally true without a system call.
   bool still_owns(const TopicPartition& partition);
-  // Moves the position forward; a lower one changes nothing. Survives kill -9 on return; durable only if `durable`. Error(fenced)
-  // if the partition is no longer ours: its claim lost, or the offset file names another member.
+  // Moves the position forward; a lower one changes nothing, nor does one in a topic that was made anew meanwhile. Survives
+  // kill -9 on return; durable only if `durable`. Error(fenced) if, and only if, the partition is no longer ours: its claim lost,
+  // or the offset file names another member. After any other Error (the time-out or the stop flag while somebody has the position
+  // locked, a full disk, too many open files, a damaged file) it is still ours and the position as it was: try again later.
   void commit(const TopicPartition& partition, Offset next, std::int32_t leader_epoch = no_epoch, bool durable = false);
+  // Sets the position where the group has none, so that it is there before the first record is read; for a member that does not
+  // commit by itself, too. One that exists is not changed. Returns where the group stands then. Durability and errors as
+  // commit().
+  Offset start_at(const TopicPartition& partition, Offset offset, bool durable = false);
   // Gives a partition up. One that is still assigned to us is claimed anew by the next poll().
   void release(const TopicPartition& partition);
   // Gives everything up, so that the others take it over at once; durable or not as the commits were. Nothing else may be called
