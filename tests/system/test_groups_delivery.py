@@ -8,6 +8,8 @@ import resource
 import select
 import signal
 import socket
+import subprocess
+import sys
 import time
 
 import groups
@@ -509,6 +511,57 @@ class Counts(groups.GroupTest):
         self.assertEqual(self.moved(3), 2)
 
 
+class Beginnings(groups.GroupTest):
+    def of(self, group):
+        return self.position(group=group)
+
+    def test_killed_before_the_first_commit_of_a_group_that_began_at_the_end(self):
+        """Where it began counts from the moment it did, not from the first commit on."""
+        self.create()
+        self.fill(5)
+        for n, options in enumerate(([], ["--commit", "none"], ["--commit", "before"])):
+            with self.subTest(options=options):
+                group = "g%d" % n
+                end = self.end_offset("t")
+                member = self.member("-F", "--reset", "latest", "--commit-interval", "1h", *options, group=group)
+                self.wait_beside(member, lambda: self.of(group) == end, "the position where it begins")
+                member.send_signal(signal.SIGSTOP)
+                self.fill(5, start=end)
+                member.kill()
+                member.wait()
+                result = self.run_program("consume", "t", "-g", group, "--reset", "latest", "-f", "%o\\n")
+                self.assertEqual([int(n) for n in result.lines], list(range(end, end + 5)))
+
+    def test_a_commit_that_fails_is_tried_again(self):
+        self.create()
+        member = self.member("-F", "--commit-interval", "20ms", stdout=subprocess.DEVNULL)
+        self.wait_beside(member, lambda: os.path.exists(self.offset_path()), "the member to take the partition")
+        obstacle = os.path.join(self.store, "groups", "g", "offsets", "t", "0.tmp")
+        os.mkdir(obstacle)
+        self.fill(5)
+        message = harness.Lines(member.stderr).next()
+        self.assertIn(b"0.tmp", message)
+        os.rmdir(obstacle)
+        self.fill(5, start=5)
+        self.wait_beside(member, lambda: self.position() == 10, "the position behind all of them")
+        member.send_signal(signal.SIGTERM)
+        member.wait()
+
+    def test_more_partitions_than_files_may_be_open(self):
+        """The limit that the user may raise is raised."""
+        self.create("many", "-p", "300")
+        self.produce(b"".join(b"%d:%d\n" % (n, n) for n in range(1000)), "-K:", topic="many")
+        limit = (256, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+        if limit[1] < 2048:
+            self.skipTest("the hard limit of open files is too low")
+        few = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, limit)
+        result = self.run_program("consume", "many", "-g", "g", preexec_fn=few)
+        self.assertEqual(sorted(map(int, result.lines)), list(range(1000)))
+        self.assertEqual(self.run_program("consume", "many", "-g", "g", preexec_fn=few).out, b"")
+        result = self.run_program("consume", "many", "-g", "h", "--exec", "ulimit -n", "-c", "1", preexec_fn=few)
+        self.assertEqual(result.out, b"256\n")
+
+
 class Exec(groups.GroupTest):
     LOG = 'echo "$PARTLOG_TOPIC $PARTLOG_PARTITION $PARTLOG_FIRST_OFFSET $PARTLOG_LAST_OFFSET" $(cat) >> log'
 
@@ -517,6 +570,48 @@ class Exec(groups.GroupTest):
 
     def start_exec(self, script, *args, **how):
         return self.member("--exec", script, *args, cwd=self.directory, **how)
+
+    def test_a_guard_that_dies(self):
+        """Then the command is started again beside a new one: it did not fail, it did not even begin."""
+        self.create()
+        self.create("dead")
+        self.fill(120)
+        kill_guard = 'for p in $(pgrep -P $PPID); do [ $p = $$ ] || kill -9 $p; done; cat >> got'
+        self.exec(kill_guard, "-f", "%o\\n", "--exec-batch", "50", "--retries", "0", "--dead-letter", "dead")
+        self.assertEqual([int(n) for n in self.content("got").split()], list(range(120)))
+        self.assertEqual(self.values("dead"), [])
+
+    def test_a_status_above_128_is_no_signal(self):
+        self.create()
+        self.fill(5)
+        result = self.exec("exit 255", "--retries", "0", status=1)
+        self.assertIn("ended with status 255", result.text)
+
+    def test_no_dead_letters_into_a_topic_that_is_read(self):
+        self.create()
+        result = self.exec("false", "--dead-letter", "t", status=2)
+        self.assertIn("--dead-letter t", result.text)
+
+    def test_what_a_thread_of_the_command_started_dies_too(self):
+        script = ("import os, subprocess, threading\n"
+                  "def work():\n"
+                  "    child = subprocess.Popen(['sleep', '1000'])\n"
+                  "    print(child.pid, file=open('pid.tmp', 'w'), flush=True)\n"
+                  "    os.rename('pid.tmp', 'pid')\n"
+                  "    child.wait()\n"
+                  "threading.Thread(target=work).start()\n")
+        with open(os.path.join(self.directory, "threads.py"), "w") as f:
+            f.write(script)
+        self.create()
+        self.fill(5)
+        member = self.start_exec("exec %s threads.py" % sys.executable)
+        pid_file = os.path.join(self.directory, "pid")
+        harness.wait_until(lambda: os.path.exists(pid_file), "the command to start a child")
+        with open(pid_file) as f:
+            child = int(f.read())
+        member.kill()
+        member.wait()
+        harness.wait_until(lambda: groups.is_gone(child), "the child to be killed")
 
     def batches(self, name="log"):
         """Of a log that self.LOG wrote: topic, partition, first, last and the offsets that came."""
