@@ -43,6 +43,16 @@ class Search {
     return end_;
   }
 
+  std::optional<std::int64_t> first() {
+    while (to_next_header()) {
+      if (!take_batch()) pass();
+      if (budget_ < 0) return end_ ? chain_start_ : size_;
+      if (end_ && !in_prefix_) return chain_start_;
+    }
+    if (in_prefix_ && chain_end_ != size_) return std::nullopt;
+    return end_ ? std::optional(chain_start_) : std::nullopt;
+  }
+
  private:
   std::optional<BatchHeader> header_at(std::int64_t position) {
     const auto header = format::read_whole_header(sweep_.view(position, batch_header_size));
@@ -133,6 +143,7 @@ class Search {
     if (gap && header->last_offset() - expected_ > most_offsets) return false;
     if (!is_sound(*header, at_)) return false;
     const auto behind = at_ + header->size();
+    if (expected_ == start_) chain_start_ = at_;
     if (gap && is_denied(*header, behind)) {
       at_ = behind;
       return true;
@@ -207,6 +218,7 @@ class Search {
   Offset expected_;
   bool in_prefix_ = false;
   std::optional<Offset> end_;
+  std::int64_t chain_start_ = -1;
   std::int64_t chain_end_ = -1;
   std::int64_t summed_at_ = -1;
   std::int64_t summed_size_ = 0;
@@ -217,6 +229,10 @@ class Search {
 
 std::optional<Offset> end_of_chain_behind(const os::File& file, std::int64_t position, Offset expected) {
   return Search(file, position, expected).run();
+}
+
+std::optional<std::int64_t> first_batch_behind(const os::File& file, std::int64_t position, Offset expected) {
+  return Search(file, position, expected).first();
 }
 
 }  // namespace partlog::log

@@ -21,4 +21,8 @@ namespace partlog::log {
 // the file has been summed.
 std::optional<Offset> end_of_chain_behind(const os::File& file, std::int64_t position, Offset expected);
 
+// The same question, answered as soon as it can be, with where the first such batch stands (the end of the file, if that was too
+// costly to find out).
+std::optional<std::int64_t> first_batch_behind(const os::File& file, std::int64_t position, Offset expected);
+
 }  // namespace partlog::log

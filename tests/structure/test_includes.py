@@ -18,6 +18,7 @@ LAYERS = {
     "log": ["base", "os", "format"],
     "store": ["base", "os", "format", "log"],
     "group": ["base", "os", "format", "log", "store"],
+    "inspect": ["base", "os", "format", "log"],
     "replica": ["base", "os", "format", "log", "store"],
     "kafka": ["base", "os", "format", "log", "store", "group", "replica"],
 }

@@ -1,0 +1,432 @@
+#include "partlog/segment_file.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+#include "format/batch_header.h"
+#include "format/codec.h"
+#include "format/file_names.h"
+#include "format/index_entry.h"
+#include "format/message_set.h"
+#include "format/record_batch.h"
+#include "log/torn_tail.h"
+#include "log/window.h"
+#include "os/directory.h"
+#include "os/file.h"
+
+namespace partlog {
+
+namespace {
+
+using format::batch_header_size;
+using format::BatchHeader;
+
+constexpr std::size_t records_at_a_time = 64;
+constexpr std::size_t worth_giving_back = 16 << 10;  // gzip makes up to a thousand times as much of it
+constexpr std::int64_t most_offsets = std::numeric_limits<std::int32_t>::max();  // in a segment
+constexpr std::size_t piece_size = 256 << 10;
+
+std::pair<std::string, std::string> split_path(const std::string& path) {
+  const auto slash = path.rfind('/');
+  if (slash == std::string::npos) return {".", path};
+  return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
+}
+
+bool any_segment_behind(const std::string& directory, Offset base) {
+  try {
+    const auto names = os::list_directory(directory);
+    return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+      const auto other = format::parse_segment_file_name(name, format::log_suffix);
+      return other && *other > base;
+    });
+  } catch (const Error&) {
+    return false;  // a directory that may not be listed: nothing is known of others
+  }
+}
+
+BatchInfo info_of(const BatchHeader& header, std::int64_t position) {
+  BatchInfo info;
+  info.position = {position};
+  info.size = header.size();
+  info.magic = header.magic;
+  info.base_offset = header.base_offset;
+  info.last_offset = header.last_offset();
+  info.count = header.record_count;
+  info.leader_epoch = header.leader_epoch;
+  info.attributes = header.attributes;
+  info.base_timestamp = header.base_timestamp;
+  info.max_timestamp = header.max_timestamp;
+  info.producer_id = header.producer_id;
+  info.producer_epoch = header.producer_epoch;
+  info.base_sequence = header.base_sequence;
+  info.crc = header.crc;
+  return info;
+}
+
+}  // namespace
+
+const char* compression_name(Compression codec) { return format::codec_name(codec); }
+
+class SegmentFile::Impl {
+ public:
+  Impl(const std::string& path, InspectOptions options)
+      : options_(options),
+        file_(os::File::open(path, os::File::Mode::read)),
+        size_(file_.size()),
+        window_(file_, options.window_bytes, false) {
+    const auto [directory, name] = split_path(path);
+    base_ = format::parse_segment_file_name(name, format::log_suffix);
+    if (base_) {
+      expected_ = *base_;
+      index_path_ = path.substr(0, path.size() - format::log_suffix.size()) + std::string(format::index_suffix);
+      has_successor_ = any_segment_behind(directory, *base_);
+    }
+    is_placed_ = base_.has_value();
+  }
+
+  void seek(Position position) {
+    next_position_ = position.value;
+    is_placed_ = position.value == 0 && base_;
+    expected_ = is_placed_ ? *base_ : Offset{0};
+    is_open_ = false;
+    finding_ = {};
+  }
+
+  void seek_offset(Offset offset) {
+    const auto start = indexed([&](const format::OffsetIndexEntry& entry) { return entry.offset <= offset; });
+    skip(start, [&](const BatchHeader& header, std::int64_t) { return header.last_offset() < offset; });
+  }
+
+  void seek_position(Position position) {
+    const auto start = indexed([&](const format::OffsetIndexEntry& entry) { return entry.position <= position; });
+    skip(start, [&](const BatchHeader&, std::int64_t at) { return at < position.value; });
+  }
+
+  Step next();
+  std::span<const Record> records();
+
+  const os::File& file() const { return file_; }
+  std::int64_t size() const { return size_; }
+  std::optional<Offset> base() const { return base_; }
+  bool has_successor() const { return has_successor_; }
+  const BatchInfo& info() const { return info_; }
+  const Finding& finding() const { return finding_; }
+  const std::string& records_fault() const { return records_fault_; }
+  Offset records_fault_offset() const { return records_fault_offset_; }
+
+ private:
+  enum class Look { batch, bad_checksum, none, cut_short, end };
+
+  Look look();
+  Look nothing(Look what, const char* why);
+  Look look_again();
+  std::uint32_t checksum_in_pieces(const BatchHeader& header);
+  bool is_sound(const BatchHeader& header, std::int64_t position);
+  std::optional<BatchHeader> header_at(std::int64_t position);
+  bool extent_is_right();
+  bool is_contradicted();
+  void unpack_wrapper();
+  Step take_batch();
+  Step take_bad_batch();
+  Step pass_over(std::int64_t end, Step as);
+  Step behind_no_batch();
+  void start_records();
+
+  template <class Predicate>
+  std::int64_t indexed(Predicate is_before);
+  template <class Predicate>
+  void skip(std::int64_t start, Predicate is_before);
+
+  InspectOptions options_;
+  os::File file_;
+  std::int64_t size_;
+  log::Window window_;
+  std::optional<Offset> base_;
+  std::string index_path_;
+  bool has_successor_ = false;
+
+  std::int64_t position_ = 0;
+  std::int64_t next_position_ = 0;
+  Offset expected_;
+  bool is_placed_ = false;  // expected_ says something
+  BatchHeader header_;
+  std::span<const char> batch_;  // empty: too large to be held
+  const char* why_ = "";
+  BatchInfo info_;
+  Finding finding_;
+
+  format::MessageSet set_;
+  format::RecordDecoder decoder_;
+  std::array<Record, records_at_a_time> records_;
+  bool is_open_ = false;  // the records of batch_ can be asked for
+  bool started_ = false;
+  std::string records_fault_;
+  Offset records_fault_offset_;
+};
+
+SegmentFile::Impl::Look SegmentFile::Impl::nothing(Look what, const char* why) {
+  why_ = why;
+  return what;
+}
+
+// What stands at position_.
+SegmentFile::Impl::Look SegmentFile::Impl::look() {
+  auto bytes = window_.view(position_, batch_header_size);
+  if (bytes.empty()) return Look::end;
+  if (bytes.size() < format::batch_magic_end) return nothing(Look::cut_short, "the file ends inside a batch header");
+  const auto magic = bytes[format::field::magic];
+  if (magic < 0 || magic > 2) return nothing(Look::none, "no record batch stands here");
+  if (bytes.size() < format::header_size_of(magic)) return nothing(Look::cut_short, "the file ends inside a batch header");
+  header_ = format::read_batch_header(bytes);
+  if (const char* fault = format::header_fault(header_)) {
+    return nothing(Look::none, magic == 2 ? fault : "no record batch stands here");
+  }
+  const auto size = static_cast<std::size_t>(header_.size());
+  std::uint32_t sum = 0;
+  if (size <= options_.largest_batch) {
+    bytes = window_.view(position_, size);
+    if (bytes.size() < size) return nothing(Look::cut_short, "the file ends inside the batch");
+    batch_ = bytes.first(size);
+    sum = format::extend_checksum(header_, 0, batch_.subspan(format::checksum_start(header_)));
+  } else {
+    if (header_.size() > file_.size() - position_) return nothing(Look::cut_short, "the file ends inside the batch");
+    sum = checksum_in_pieces(header_);
+    batch_ = {};
+  }
+  return sum == header_.crc ? Look::batch : nothing(Look::bad_checksum, "its checksum is wrong");
+}
+
+// As the file is now.
+SegmentFile::Impl::Look SegmentFile::Impl::look_again() {
+  window_.forget();
+  return look();
+}
+
+std::uint32_t SegmentFile::Impl::checksum_in_pieces(const BatchHeader& header) {
+  auto at = position_ + static_cast<std::int64_t>(format::checksum_start(header));
+  const auto end = position_ + header.size();
+  std::uint32_t sum = 0;
+  while (at < end) {
+    const auto want = std::min(static_cast<std::size_t>(end - at), piece_size);
+    const auto bytes = window_.view(at, want);
+    if (bytes.empty()) break;
+    const auto piece = bytes.first(std::min(bytes.size(), static_cast<std::size_t>(end - at)));
+    sum = format::extend_checksum(header, sum, piece);
+    at += static_cast<std::int64_t>(piece.size());
+  }
+  return sum;
+}
+
+// A header without fault whose batch ends inside the file.
+std::optional<BatchHeader> SegmentFile::Impl::header_at(std::int64_t position) {
+  std::array<char, batch_header_size> bytes;
+  const auto got = file_.read_at(bytes, position);
+  const auto header = format::read_whole_header(std::span<const char>(bytes).first(got));
+  if (!header || format::header_fault(*header) != nullptr || header->size() > file_.size() - position) return std::nullopt;
+  return header;
+}
+
+bool SegmentFile::Impl::is_sound(const BatchHeader& header, std::int64_t position) {
+  auto sum = std::uint32_t{0};
+  std::vector<char> piece(std::min(piece_size, static_cast<std::size_t>(header.size())));
+  const auto end = position + header.size();
+  for (auto at = position + static_cast<std::int64_t>(format::checksum_start(header)); at < end;) {
+    const auto want = std::min(piece.size(), static_cast<std::size_t>(end - at));
+    const auto got = file_.read_at(std::span(piece).first(want), at);
+    if (got == 0) return false;
+    sum = format::extend_checksum(header, sum, std::span<const char>(piece).first(got));
+    at += static_cast<std::int64_t>(got);
+  }
+  return sum == header.crc;
+}
+
+// Whether the batch with the wrong checksum ends where its header says: there the file ends, or a sound batch begins.
+bool SegmentFile::Impl::extent_is_right() {
+  const auto end = position_ + header_.size();
+  if (end == size_) return true;
+  const auto next = header_at(end);
+  return next && is_sound(*next, end);
+}
+
+// Whether the batch behind this one has an offset that this one already covers.
+bool SegmentFile::Impl::is_contradicted() {
+  const auto end = position_ + header_.size();
+  const auto next = header_at(end);
+  if (!next || next->last_offset() >= header_.next_offset()) {
+    return next && !next->is_wrapper() && next->base_offset < header_.next_offset() && is_sound(*next, end);
+  }
+  return is_sound(*next, end);
+}
+
+void SegmentFile::Impl::unpack_wrapper() {
+  header_.record_count = -1;
+  if (batch_.empty()) return;
+  set_.open(header_, batch_, options_.decompression_limit);
+  if (set_.fault().empty()) header_ = set_.header();
+  if (batch_.size() > worth_giving_back) set_.release();
+}
+
+SegmentFile::Step SegmentFile::Impl::take_batch() {
+  if (header_.is_wrapper()) unpack_wrapper();
+  next_position_ = position_ + header_.size();
+  info_ = info_of(header_, position_);
+  finding_ = {{position_}, {next_position_}, expected_, {}};
+  is_open_ = true;
+  if (!is_placed_) {
+    is_placed_ = true;
+    expected_ = header_.base_offset;
+  }
+  if (header_.base_offset < expected_) {
+    finding_.reason = "its offset does not rise";
+    expected_ = std::max(expected_, header_.next_offset());
+  } else if (header_.base_offset > expected_ && (header_.last_offset() - expected_ > most_offsets || is_contradicted())) {
+    finding_.reason = "its offset does not fit what is around it";
+  } else {
+    expected_ = header_.next_offset();
+  }
+  return Step::batch;
+}
+
+SegmentFile::Step SegmentFile::Impl::take_bad_batch() {
+  if (header_.is_wrapper()) header_.record_count = -1;
+  next_position_ = position_ + header_.size();
+  info_ = info_of(header_, position_);
+  info_.is_valid = false;
+  finding_ = {{position_}, {next_position_}, expected_, why_};
+  // Its fields are worth nothing; but where they fit, the offsets behind it are not missing.
+  if (header_.base_offset == expected_ && header_.last_offset() - expected_ <= most_offsets && !is_contradicted()) {
+    expected_ = header_.next_offset();
+  }
+  return Step::batch;
+}
+
+SegmentFile::Step SegmentFile::Impl::pass_over(std::int64_t end, Step as) {
+  finding_ = {{position_}, {end}, expected_, why_};
+  next_position_ = end;
+  return as;
+}
+
+SegmentFile::Step SegmentFile::Impl::behind_no_batch() {
+  const auto found = log::first_batch_behind(file_, position_, is_placed_ ? expected_ : Offset{0});
+  // A live writer may have finished the batch and appended others meanwhile.
+  if (!has_successor_ && look_again() == Look::batch) return take_batch();
+  if (found) return pass_over(*found, Step::damage);
+  return pass_over(std::max(position_, file_.size()), has_successor_ ? Step::damage : Step::torn_tail);
+}
+
+SegmentFile::Step SegmentFile::Impl::next() {
+  is_open_ = started_ = false;
+  records_fault_.clear();
+  position_ = next_position_;
+  if (position_ >= size_) {
+    finding_ = {{position_}, {position_}, expected_, {}};
+    return Step::end;
+  }
+  auto found = look();
+  if (found == Look::batch) return take_batch();
+  found = look_again();
+  if (found == Look::batch) return take_batch();
+  if (found == Look::end) {  // cut meanwhile
+    finding_ = {{position_}, {position_}, expected_, {}};
+    return Step::end;
+  }
+  const bool is_last = position_ + header_.size() >= size_ && !has_successor_;
+  if (found == Look::bad_checksum && !is_last && extent_is_right()) return take_bad_batch();
+  return behind_no_batch();
+}
+
+void SegmentFile::Impl::start_records() {
+  started_ = true;
+  if (batch_.empty()) {
+    records_fault_ = "the batch is too large to be looked into";
+    records_fault_offset_ = info_.base_offset;
+    is_open_ = false;
+    return;
+  }
+  auto header = header_;
+  if (header.record_count < 0) header.record_count = 0;  // of a wrapper: not known
+  decoder_.start(header, batch_, options_.decompression_limit);
+}
+
+std::span<const Record> SegmentFile::Impl::records() {
+  if (!is_open_) return {};
+  if (!started_) start_records();
+  if (!is_open_) return {};
+  const auto count = decoder_.decode(records_);
+  if (count > 0) return std::span(records_).first(count);
+  is_open_ = false;
+  if (!decoder_.fault().empty()) {
+    records_fault_ = decoder_.fault();
+    records_fault_offset_ = decoder_.fault_offset();
+  }
+  return {};
+}
+
+// The position of the last index entry for which `is_before` holds, if a sound batch with its offset stands there; else 0.
+template <class Predicate>
+std::int64_t SegmentFile::Impl::indexed(Predicate is_before) {
+  if (index_path_.empty()) return 0;
+  try {
+    const auto index = os::File::open_if_exists(index_path_, os::File::Mode::read);
+    if (!index) return 0;
+    std::int64_t low = 0;
+    std::int64_t high = index->size() / static_cast<std::int64_t>(format::offset_index_entry_size);
+    format::OffsetIndexEntry best{};
+    while (low < high) {
+      const auto middle = low + (high - low) / 2;
+      std::array<char, format::offset_index_entry_size> bytes{};
+      const auto at = middle * static_cast<std::int64_t>(bytes.size());
+      if (index->read_at(bytes, at) < bytes.size()) return 0;
+      const auto entry = format::decode_offset_index_entry(bytes.data(), *base_);
+      const bool is_padding = entry.position.value == 0;
+      if (!is_padding && is_before(entry)) {
+        best = entry;
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    if (best.position.value <= 0 || best.position.value >= size_) return 0;
+    const auto header = header_at(best.position.value);
+    const bool is_right = header && header->last_offset() >= best.offset && is_sound(*header, best.position.value) &&
+                          (header->is_wrapper() || header->base_offset <= best.offset);
+    return is_right ? best.position.value : 0;
+  } catch (const Error&) {
+    return 0;  // a hint only
+  }
+}
+
+// Goes by headers alone from `start` to the first batch for which `is_before` does not hold. If no sound batch stands there, all
+// has to be read.
+template <class Predicate>
+void SegmentFile::Impl::skip(std::int64_t start, Predicate is_before) {
+  auto at = start;
+  std::optional<BatchHeader> header;
+  while (at < size_ && (header = header_at(at)) && is_before(*header, at)) at += header->size();
+  const bool is_safe = at == size_ || (header && is_sound(*header, at));
+  seek({is_safe ? at : start});
+}
+
+SegmentFile::Step SegmentFile::next() { return impl_->next(); }
+
+SegmentFile::SegmentFile(const std::string& path, InspectOptions options) : impl_(std::make_unique<Impl>(path, options)) {}
+SegmentFile::~SegmentFile() = default;
+SegmentFile::SegmentFile(SegmentFile&&) noexcept = default;
+SegmentFile& SegmentFile::operator=(SegmentFile&&) noexcept = default;
+
+const std::string& SegmentFile::path() const { return impl_->file().path(); }
+std::int64_t SegmentFile::size() const { return impl_->size(); }
+std::optional<Offset> SegmentFile::base_offset() const { return impl_->base(); }
+bool SegmentFile::has_successor() const { return impl_->has_successor(); }
+void SegmentFile::seek(Position position) { impl_->seek(position); }
+void SegmentFile::seek_offset(Offset offset) { impl_->seek_offset(offset); }
+void SegmentFile::seek_position(Position position) { impl_->seek_position(position); }
+const BatchInfo& SegmentFile::batch() const { return impl_->info(); }
+const SegmentFile::Finding& SegmentFile::finding() const { return impl_->finding(); }
+std::span<const Record> SegmentFile::records() { return impl_->records(); }
+const std::string& SegmentFile::records_fault() const { return impl_->records_fault(); }
+Offset SegmentFile::records_fault_offset() const { return impl_->records_fault_offset(); }
+
+}  // namespace partlog
