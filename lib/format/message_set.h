@@ -37,7 +37,9 @@ class MessageSet {
   const std::string& fault() const { return fault_; }
   Offset fault_offset() const;
 
-  // Gives memory back. Records that were given are no longer valid.
+  // Bytes held for what was decompressed.
+  std::size_t memory() const { return decompressed_.capacity(); }
+  // Gives them back. Records that were given are no longer valid.
   void release();
 
  private:

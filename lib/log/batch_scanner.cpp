@@ -9,6 +9,7 @@ using format::batch_header_size;
 namespace {
 
 constexpr std::size_t worth_giving_back = 1 << 20;
+constexpr std::size_t worth_asking = 1 << 20;
 
 }  // namespace
 
@@ -16,8 +17,14 @@ constexpr std::size_t worth_giving_back = 1 << 20;
 format::BatchHeader BatchScanner::looked_into(const format::BatchHeader& wrapper, std::span<const char> message) {
   set_.open(wrapper, message, format::default_decompression_limit);
   auto header = set_.header();
-  if (message.size() > worth_giving_back || header.record_count > static_cast<std::int32_t>(worth_giving_back)) set_.release();
+  if (set_.memory() > worth_giving_back) set_.release();
   return header;
+}
+
+// `size` bytes of the file, fewer if there are no more: then nothing is read for a length that promises much.
+std::span<const char> BatchScanner::view_of(std::size_t size) {
+  if (size > worth_asking && !window_.file_reaches(position_ + static_cast<std::int64_t>(size))) return {};
+  return window_.view(position_, size);
 }
 
 // Whether the batch behind this one, whole and sound, has an offset that this one already covers.
@@ -28,7 +35,7 @@ bool BatchScanner::contradicted_by_next(std::size_t size) {
   if (!next || format::header_fault(*next) != nullptr) return false;
   if (!next->is_wrapper() && next->base_offset >= header_.next_offset()) return false;
   const auto both = size + static_cast<std::size_t>(next->size());
-  bytes = window_.view(position_, both);
+  bytes = view_of(both);
   if (bytes.size() < both || !format::checksum_matches(*next, bytes.subspan(size))) return false;
   if (next->is_wrapper()) next = looked_into(*next, bytes.subspan(size));
   return next->base_offset < header_.next_offset();
@@ -64,7 +71,7 @@ Scan BatchScanner::next() {
   }
   if (header_.base_offset < expected_) return invalid("its offset does not rise");
   const auto size = static_cast<std::size_t>(header_.size());
-  bytes = window_.view(position_, size);
+  bytes = view_of(size);
   if (bytes.size() < size) return cut_short(magic == 2, "the file ends inside the batch");
   batch_ = bytes.first(size);
   if (!format::checksum_matches(header_, batch_)) return invalid("its checksum is wrong");

@@ -40,6 +40,7 @@ class BatchScanner {
   Scan cut_short(bool is_v2, const char* why);
   Scan invalid(const char* why);
   format::BatchHeader looked_into(const format::BatchHeader& wrapper, std::span<const char> message);
+  std::span<const char> view_of(std::size_t size);
   bool contradicted_by_next(std::size_t size);
   bool offset_is_credible(std::size_t size);
 

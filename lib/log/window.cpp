@@ -18,6 +18,8 @@ Window::Window(const os::File& file, std::size_t size, bool mapped) : file_(&fil
   if (mapped_) file_size_ = file.size();
 }
 
+bool Window::file_reaches(std::int64_t position) const { return position <= (mapped_ ? file_size_ : file_->size()); }
+
 void Window::forget() { bytes_ = {}; }
 
 std::span<const char> Window::held(std::int64_t position) const {

@@ -18,6 +18,9 @@ class Window {
   // of a file that is not mapped is where it was when the bytes were read: call forget() to look again.
   std::span<const char> view(std::int64_t position, std::size_t want);
 
+  // Whether the file has bytes up to this position, as it is now.
+  bool file_reaches(std::int64_t position) const;
+
   // Drops what was read.
   void forget();
 

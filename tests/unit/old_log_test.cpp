@@ -292,6 +292,31 @@ TEST_F(OldLogTest, DamageInsideAWrapper) {
   EXPECT_EQ(read_on(reader).values(), std::vector<std::string>{"b"});
 }
 
+// It is looked into by the scanner and by the decoder, each within the limit.
+TEST_F(OldLogTest, DecompressionBomb) {
+  std::vector<char> bomb;
+  format::compress(Compression::gzip, {}, std::string(20u << 20, 'x'), bomb);
+  const auto first = message(1, 0, "a");
+  const auto bad = encoded({2, 1, gzip, t0, std::nullopt, std::string(bomb.begin(), bomb.end())});
+  put(first.bytes + bad + message(1, 3, "b").bytes);
+  const auto seen = read_all(store_, topic_, 0, {.window_bytes = 4096, .decompression_limit = 1 << 20});
+  EXPECT_EQ(seen.error, ErrorCode::damaged);
+  EXPECT_EQ(seen.records, first.records);
+  EXPECT_NE(seen.message.find("decompressed data is over the limit"), std::string::npos) << seen.message;
+}
+
+TEST_F(OldLogTest, LengthsThatPromiseMuch) {
+  for (const int magic : {0, 1, 2}) {
+    const auto first = message(1, 0, "a");
+    auto promise = magic == 2 ? batch({1}).bytes : message(magic, 1, "b").bytes;
+    store_big_endian(promise.data() + 8, 0x7fffffff);
+    restart_with(first.bytes + promise);
+    expect_read(first.records);
+    restart_with(first.bytes + promise + bytes_of({message(1, 2, "c"), message(1, 3, "d")}));
+    EXPECT_EQ(read_all(store_, topic_).error, ErrorCode::damaged);
+  }
+}
+
 // The value of a record may be a message set; the record being torn, its value is not what follows damage.
 TEST_F(OldLogTest, MessagesInTheValueOfATornMessage) {
   const auto first = message(1, 0, "a");
