@@ -102,6 +102,17 @@ class OldFormats(harness.Test):
                 for record in after[::4]:  # now through the index
                     self.assertEqual(self.consumed(name, "-o", str(record["offset"]), "-c", "1"), [record])
 
+    def test_groups_read_old_messages(self):
+        for name in ("v0-lz4", "v1-holes-gzip", "mixed"):
+            with self.subTest(name):
+                logs = glob.glob(os.path.join(FIXTURES, name, "*.log"))
+                self.put(name, logs)
+                whole = self.consumed(name)
+                half = len(whole) // 2
+                self.assertEqual(self.consumed(name, "-g", "g", "-c", str(half)), whole[:half])
+                self.assertEqual(self.consumed(name, "-g", "g"), whole[half:])
+                self.assertEqual(self.consumed(name, "-g", "g"), [])
+
     def test_a_flipped_bit_in_any_message_is_damage(self):
         rng = harness.new_random("flips")
         for name, logs, _ in self.fixtures():
