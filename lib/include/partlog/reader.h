@@ -57,8 +57,8 @@ class PARTLOG_EXPORT PartitionReader {
   // (see start()) or above the end; Error(damaged) with file, position and offset, after all records before it were given.
   std::span<const Record> read(std::optional<Offset> limit = {});
 
-  // Of the records that the last read() gave. In Kafka's message formats v0 and v1 there is no epoch (no_epoch), in v0 no timestamp
-  // (TimestampType::none, and no_timestamp in each record).
+  // Of the records that the last read() gave. In Kafka's message formats v0 and v1 there is no epoch (no_epoch), in v0 no
+  // timestamp (TimestampType::none, and no_timestamp in each record).
   std::int32_t leader_epoch() const;
   TimestampType timestamp_type() const;
 
