@@ -211,6 +211,7 @@ void Group::commit(const Store& store, const Topic& topic, int partition, Offset
   os::LockWait wait;
   wait.timeout = lock_timeout;
   const auto lock = files.lock_offset(topic.name, partition, wait);
+  group::require_current(topic);
   const auto check = check_commit_of(files, store, topic, partition, next, metadata);
   if (!check.is_there_already) files.store_offset(topic.name, partition, check.file, true);
 }
@@ -244,6 +245,7 @@ class GroupChange::Impl {
     require_partition(topic, partition);
     require_free(topic.name);
     const auto lock = files_.lock_offset(topic.name, partition, wait_);
+    group::require_current(topic);
     const auto cuts = group::cuts_of(topic, partition, files_.on_network());
     files_.store_offset(topic.name, partition, {offset, topic.id, no_epoch, cuts, os::clock().now(), {}, {}}, true);
   }

@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "format/file_names.h"
+#include "format/properties.h"
 #include "log/partition_directory.h"
 #include "os/directory.h"
 #include "partlog/error.h"
@@ -178,6 +179,19 @@ CheckedPosition check_position(const format::OffsetFile& file, const Store& stor
                    : position.offset != position.committed ? State::cut
                                                            : State::in_log;
   return {position, cuts.size()};
+}
+
+bool is_current(const Topic& topic) {
+  const auto path = format::topic_properties_path(topic.directory);
+  const auto text = os::read_file(path);
+  if (!text) return false;
+  const auto properties = format::parse_properties(*text, path);
+  const auto id = properties.find("topic.id");
+  return (id == properties.end() ? std::string() : id->second) == topic.id;
+}
+
+void require_current(const Topic& topic) {
+  if (!is_current(topic)) throw Error(ErrorCode::not_found, "topic \"" + topic.name + "\" was deleted or made anew meanwhile");
 }
 
 std::size_t cuts_of(const Topic& topic, int partition, bool network) {

@@ -69,6 +69,12 @@ struct CheckedPosition {
 // Requires an offset and the topic's id in the file.
 CheckedPosition check_position(const format::OffsetFile& file, const Store& store, const Topic& topic, int partition);
 
+// Whether the topic of that name still is this one: it may have been deleted, or made anew, since it was looked up. Whoever has
+// an offset file locked and finds that it is, may write the topic's id into the file: no later topic's position is there.
+bool is_current(const Topic& topic);
+// Error(not_found) if it is not.
+void require_current(const Topic& topic);
+
 // How many lines the cuts of a partition have.
 std::size_t cuts_of(const Topic& topic, int partition, bool network);
 

@@ -24,6 +24,7 @@ constexpr std::int64_t look_us = 250'000;     // between two looks at the other 
 constexpr std::int64_t shortest_us = 1'000;   // between two polls that make system calls
 constexpr std::int64_t first_try_us = 5'000;  // until a claim in other hands is tried again, doubled each time
 constexpr std::int64_t longest_try_us = 50'000;
+constexpr std::int64_t first_busy_us = 10'000;  // until a group.lock in other hands is tried again, doubled up to look_us
 constexpr std::chrono::milliseconds longest_farewell{1000};  // that a member who leaves waits to say so
 
 std::string address(const TopicPartition& partition) { return partition.topic + ":" + std::to_string(partition.partition); }
@@ -44,6 +45,7 @@ std::string new_member_id() {
 // A topic as it was last looked up, and its properties file then.
 struct SubscribedTopic {
   std::optional<Topic> topic;
+  bool looked_up = false;  // `file` tells whether it is the same still
   std::optional<os::FileStatus> file;
 };
 
@@ -143,7 +145,7 @@ class GroupMember::Impl {
     const auto& held = held_by_us(partition);
     const auto lock = files_.lock_offset(partition.topic, partition.partition, wait());
     const auto present = position_to_change(partition, held);
-    if (present && *present >= next) return;
+    if ((present && *present >= next) || is_gone(held.topic)) return;
     store_position(partition, held, next, leader_epoch, durable);
   }
 
@@ -152,6 +154,7 @@ class GroupMember::Impl {
     const auto lock = files_.lock_offset(partition.topic, partition.partition, wait());
     const auto present = position_to_change(partition, held);
     if (present) return *present;
+    if (is_gone(held.topic)) return offset;
     store_position(partition, held, offset, no_epoch, durable);
     return offset;
   }
@@ -219,6 +222,15 @@ class GroupMember::Impl {
     if (!file || file->member != held.member) fail_fenced(partition, "it is another member's by now");
     if (file->topic_id != held.topic.id) fail_fenced(partition, "the topic was made anew");
     return file->offset;
+  }
+
+  // One that cannot be looked up is not: as long as the offset file has its id, no later topic's position is there.
+  static bool is_gone(const Topic& topic) {
+    try {
+      return !group::is_current(topic);
+    } catch (const Error&) {
+      return false;
+    }
   }
 
   void store_position(const TopicPartition& partition, const Held& held, Offset next, std::int32_t leader_epoch,
@@ -396,7 +408,7 @@ class GroupMember::Impl {
   void look_up(const std::string& name, SubscribedTopic& subscription) const {
     const auto path = format::topic_properties_path(format::topic_path(store_.directory(), name));
     auto file = os::status_of(path);
-    if (is_same_file(file, subscription.file)) return;
+    if (subscription.looked_up && is_same_file(file, subscription.file)) return;
     try {
       auto topic = store_.find_topic(name);
       const bool was_there = subscription.topic.has_value();
@@ -404,6 +416,7 @@ class GroupMember::Impl {
       if (was_there && topic && topic->id != subscription.topic->id) notice("topic \"" + name + "\" was deleted and made anew");
       subscription.topic = std::move(topic);
       subscription.file = file;
+      subscription.looked_up = true;
     } catch (const Error& error) {
       if (error.code() == ErrorCode::interrupted) throw;
       // Looked up again the next time.
@@ -413,19 +426,21 @@ class GroupMember::Impl {
   void update_soon() {
     try {
       update(Intent::check, no_wait());
+      busy_us_ = first_busy_us;
     } catch (const Error& error) {
       if (!is_for_later(error)) throw;
-      pending_ = true;
-      next_look_ = 0;
+      next_look_ = os::clock().monotonic_us() + busy_us_;
+      busy_us_ = std::min(2 * busy_us_, look_us);
     }
   }
 
-  // Reads the table; we are in it afterwards, unless somebody has it locked.
+  // Reads the table; we are in it afterwards, unless somebody has it locked. Then nobody can give away what is ours either.
   void refresh() {
     read_table();
     if (table_.find(id_) == nullptr) {
       update_soon();
       read_table();
+      if (table_.find(id_) == nullptr) return;
     }
     std::set<TopicPartition> wanted;
     if (const auto* self = table_.find(id_)) {
@@ -490,8 +505,12 @@ class GroupMember::Impl {
     }
     for (auto& [partition, guard] : taken) {
       report_failure(result, partition, [&] {
-        result.assigned.push_back(take(partition, std::move(guard)));
-        claims_.erase(partition);
+        if (auto assigned = take(partition, std::move(guard))) {
+          result.assigned.push_back(*std::move(assigned));
+          claims_.erase(partition);
+        } else {
+          look_again(partition.topic);
+        }
       });
     }
     const bool waiting = !awaited().empty();
@@ -515,11 +534,20 @@ class GroupMember::Impl {
     }
   }
 
-  // We are the one who may commit from here on; the position is read only now.
-  AssignedPartition take(const TopicPartition& partition, os::FileLock::Guard claim) {
+  // The topic is not the one that we know.
+  void look_again(const std::string& topic) {
+    subscriptions_[topic].looked_up = false;
+    next_look_ = 0;
+    pending_ = true;
+  }
+
+  // We are the one who may commit from here on; the position is read only now. nullopt, and nothing is changed, if the topic was
+  // deleted or made anew since we looked: another member may have committed in the new one.
+  std::optional<AssignedPartition> take(const TopicPartition& partition, os::FileLock::Guard claim) {
     const auto& topic = *subscriptions_[partition.topic].topic;
     const auto lock = files_.lock_offset(partition.topic, partition.partition, no_wait());
     auto stored = files_.offset(partition.topic, partition.partition);
+    if (!group::is_current(topic)) return std::nullopt;
     format::OffsetFile file;
     AssignedPartition assigned{topic, partition.partition, {}};
     if (stored && stored->topic_id == topic.id) {
@@ -543,6 +571,9 @@ class GroupMember::Impl {
         file.leader_epoch = no_epoch;
         file.committed_at = os::clock().now();
       }
+    } else {
+      // A commit counts them: what cannot be read must not be found out after everything was delivered.
+      group::cuts_of(topic, partition.partition, store_.on_network());
     }
     if (!stored || *stored != file) files_.store_offset(partition.topic, partition.partition, file, false);
     held_.insert_or_assign(partition, Held{topic, std::move(claim), id_, false});
@@ -570,6 +601,7 @@ class GroupMember::Impl {
   std::int64_t next_look_ = 0;
   std::int64_t next_try_ = 0;
   std::int64_t try_us_ = first_try_us;
+  std::int64_t busy_us_ = first_busy_us;
 };
 
 GroupMember::GroupMember(const Store& store, const Group& group, const std::vector<std::string>& topics,

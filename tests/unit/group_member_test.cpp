@@ -392,6 +392,70 @@ TEST_F(GroupMemberTest, TopicMadeAnewIsTakenAnewWithoutAPosition) {
   EXPECT_FALSE(one.notices.empty());
 }
 
+// What a member knows of a topic may be 250 ms old.
+TEST_F(GroupMemberTest, AStaleViewOfTheTopicErasesNoPosition) {
+  auto topic = make_topic({}, 2);
+  append(topic, 0, 9);
+  group().commit(store_, topic, 0, Offset{3});
+  Consumer one(store_, "g", {"t"});
+  ASSERT_TRUE(until({&one}, [&] { return one.partitions().size() == 2; }));
+  store_.delete_topic(topic);
+  topic = make_topic({}, 2);
+  append(topic, 0, 9);
+  append(topic, 1, 9);
+  Consumer two(store_, "g", {"t"});
+  ASSERT_TRUE(until({&one, &two}, [&] { return !two.partitions().empty(); }));
+  const auto partition = two.owned.begin()->first.back() - '0';
+  two.member.commit({"t", partition}, Offset{5});
+  two.member.leave();
+  ASSERT_TRUE(until({&one}, [&] { return one.partitions().size() == 2 && one.owned["t:" + std::to_string(partition)]; }));
+  EXPECT_EQ(group().position(store_, topic, partition)->offset, Offset{5});
+  for (const auto& notice : one.notices) {
+    if (notice.find("has no position") == std::string::npos) continue;
+    EXPECT_NE(notice.find("t:0 has no position: the topic was made anew since offset 3 was committed"), std::string::npos);
+  }
+}
+
+TEST_F(GroupMemberTest, CommitsNothingIntoATopicMadeAnew) {
+  auto topic = make_topic();
+  append(topic, 0, 9);
+  Consumer one(store_, "g", {"t"});
+  ASSERT_TRUE(until({&one}, [&] { return one.partitions().size() == 1; }));
+  store_.delete_topic(topic);
+  make_topic();
+  const auto before = contents_of(group().directory() + "/offsets/t/0");
+  one.member.commit({"t", 0}, Offset{5});
+  EXPECT_EQ(one.member.start_at({"t", 0}, Offset{6}), Offset{6});
+  EXPECT_EQ(contents_of(group().directory() + "/offsets/t/0"), before);
+}
+
+TEST_F(GroupMemberTest, DamagedCutsAreFoundWhenThePartitionIsTaken) {
+  const auto topic = make_topic({}, 2);
+  overwrite(partition_directory(topic) + "/cuts", "garbage\n");
+  Consumer one(store_, "g", {"t"});
+  ASSERT_TRUE(until({&one}, [&] { return one.partitions().size() == 1 && !one.failures.empty(); }));
+  EXPECT_NE(one.failures["t:0"].find("/cuts"), std::string::npos) << one.failures["t:0"];
+}
+
+// As often as every 10 ms at first, then every 250 ms.
+TEST_F(GroupMemberTest, ALockedGroupIsNotLookedAtAllTheTime) {
+  make_topic();
+  Consumer one(store_, "g", {"t"});
+  ASSERT_TRUE(until({&one}, [&] { return one.partitions().size() == 1; }));
+  const auto lock = os::FileLock::open(group().directory() + "/group.lock").lock();
+  os::remove_file(group().directory() + "/group.properties");
+  int wakings = 0;
+  const auto limit = Clock::now() + 600ms;
+  while (Clock::now() < limit) {
+    pollfd ready = {one.member.descriptor(), POLLIN, 0};
+    ::poll(&ready, 1, 100);
+    one.step();
+    ++wakings;
+  }
+  EXPECT_LT(wakings, 100);
+  EXPECT_EQ(one.partitions().size(), 1u);  // nobody can have given it to others
+}
+
 TEST_F(GroupMemberTest, LostRecordsPutThePositionBackWhereTheLogEnded) {
   const auto topic = make_topic();
   append(topic, 0, 9);

@@ -260,6 +260,18 @@ TEST_F(GroupTest, TopicMadeAnewHasNoPosition) {
   EXPECT_EQ(group_.committed("t", 0)->topic_id, topic_.id);
 }
 
+// What a script knows of a topic is from before it waited for the lock.
+TEST_F(GroupTest, NothingIsWrittenForATopicMadeAnewMeanwhile) {
+  const auto old = topic_;
+  store_.delete_topic(topic_);
+  topic_ = make_topic({}, 2);
+  TestProducer(store_, topic_, into_partition(0)).append("value");
+  group_.commit(store_, topic_, 0, Offset{1});
+  expect_error(ErrorCode::not_found, {"topic \"t\"", "made anew"}, [&] { group_.commit(store_, old, 0, Offset{1}); });
+  expect_error(ErrorCode::not_found, {"topic \"t\"", "made anew"}, [&] { GroupChange(group_).reset(old, 0, Offset{0}); });
+  EXPECT_EQ(position().offset, Offset{1});
+}
+
 TEST_F(GroupTest, DamagedFilesAreNamedAndHarmNobodyElse) {
   group_.commit(store_, topic_, 0, Offset{4});
   group_.commit(store_, topic_, 1, Offset{0});

@@ -97,7 +97,7 @@ class PARTLOG_EXPORT Group {
   // Moves a position forward, durable on return; the same position again is no change and no error. Error(refused) if the
   // position is beyond `next`; Error(offset_out_of_range) if `next` is beyond the end of the log or below its start; both name
   // the present position. Error(busy) while a live member that commits by itself owns the partition, naming host and pid, or
-  // after the time-out. The metadata has 4096 bytes at most.
+  // after the time-out; Error(not_found) if the topic is another one by now. The metadata has 4096 bytes at most.
   void commit(const Store& store, const Topic& topic, int partition, Offset next, std::string_view metadata = {},
               std::optional<std::chrono::milliseconds> lock_timeout = {}) const;
 
@@ -130,7 +130,8 @@ class PARTLOG_EXPORT GroupChange {
   // Error(busy) if the group has a live member.
   void require_no_members() const;
 
-  // Sets the position, wherever it is now; durable on return. Calls require_no_owner().
+  // Sets the position, wherever it is now; durable on return. Calls require_no_owner(). Error(not_found) if the topic is another
+  // one by now.
   void reset(const Topic& topic, int partition, Offset offset);
   // Removes the position; durable on return. Calls require_no_owner(). False: there was none.
   bool remove_offset(const std::string& topic, int partition);
