@@ -46,7 +46,9 @@ class CheckLag : public Command {
   // All topics in which the group has a position, or to which a live member is subscribed.
   void name_topics(const Group& group, TopicCache& topics) {
     std::set<std::string> names;
-    for (const auto& partition : group.partitions()) names.insert(partition.topic);
+    std::vector<FailedTopic> failed;
+    for (const auto& partition : partitions_of(group, topics, failed)) names.insert(partition.topic);
+    for (const auto& failure : failed) names.insert(failure.topic);  // each partition will say so
     for (const auto& member : group.state().members) names.insert(member.topics.begin(), member.topics.end());
     for (const auto& name : names) {
       try {

@@ -64,7 +64,9 @@ class DescribeGroup : public Command {
   void add_partitions(const Store& store, TopicCache& topics, const Group& group, Table& table) {
     Owners assigned = assigned_to(group);
     std::set<TopicPartition> partitions;
-    for (auto& partition : group.partitions()) partitions.insert(std::move(partition));
+    std::vector<FailedTopic> failed;
+    for (auto& partition : partitions_of(group, topics, failed)) partitions.insert(std::move(partition));
+    for (const auto& [topic, error] : failed) fail({group.name(), topic}, error, table);
     for (const auto& [partition, member] : assigned) partitions.insert(partition);
     for (const auto& partition : partitions) {
       std::vector<Cell> row = {group.name(), partition.topic, std::int64_t{partition.partition}};

@@ -53,6 +53,18 @@ const Topic& TopicCache::get(const std::string& name) {
   return *topics_.insert_or_assign(name, store_.topic(name)).first->second;
 }
 
+std::vector<TopicPartition> partitions_of(const Group& group, TopicCache& topics, std::vector<FailedTopic>& failed) {
+  auto partitions = group.partitions(&failed);
+  std::erase_if(failed, [&](const FailedTopic& failure) {
+    try {
+      return failure.error.system_error() == ENOTDIR && topics.find(failure.topic) == nullptr;
+    } catch (const Error&) {
+      return false;  // there is one, in whatever state
+    }
+  });
+  return partitions;
+}
+
 void require_no_owner(const Group& group, const std::string& topic) {
   auto its = [&](const TopicPartition& partition) { return partition.topic == topic; };
   for (const auto& member : group.state().members) {

@@ -42,6 +42,9 @@ class TopicCache {
   std::map<std::string, std::optional<Topic>> topics_;
 };
 
+// As Group::partitions(), but that a file that merely stands among the topics' directories is no failure.
+std::vector<TopicPartition> partitions_of(const Group& group, TopicCache& topics, std::vector<FailedTopic>& failed);
+
 // What a dry run can tell of Error(busy) and of a store that may not be written to, without taking a lock.
 void require_no_owner(const Group& group, const std::string& topic);
 void require_no_members(const Group& group);

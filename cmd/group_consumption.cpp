@@ -21,6 +21,10 @@ using std::chrono::milliseconds;
 // How often the other members are looked after, and how soon what is expected any moment is looked at.
 constexpr milliseconds usual_wait{250};
 constexpr milliseconds short_wait{2};
+constexpr milliseconds claim_wait{10};
+// When a partition that another member does not let go of is worth a word, and how often we ask who that is.
+constexpr milliseconds worth_a_notice{2000};
+constexpr milliseconds look_interval{100};
 
 std::string name_of(const TopicPartition& partition) { return partition.topic + ":" + std::to_string(partition.partition); }
 
@@ -105,6 +109,7 @@ void GroupConsumption::consume() {
     delivery_.flush();
     delivery_.require_taker();
     settle(false);
+    look_for_obstacles();
     if (finished()) return;
     if (options_.follow && !watch_) {  // what came before there was a watch has to be looked for once more
       std::vector<std::string> directories;
@@ -123,16 +128,32 @@ void GroupConsumption::consume() {
 // Nothing is left to be read, now or later; with -F, everything that is ours has failed.
 bool GroupConsumption::finished() const {
   const auto busy = [](const Owned& owned) { return owned.readable() || owned.revoked; };
-  if (std::any_of(owned_.begin(), owned_.end(), busy) || !member_->awaited().empty()) return false;
+  if (std::any_of(owned_.begin(), owned_.end(), busy) || (!gave_up_ && !member_->awaited().empty())) return false;
   return options_.follow ? !owned_.empty() : !anything_under_way();
 }
 
+// What others do not let go of is said after a while. Who does not follow gives it up when the time for locks is over.
+void GroupConsumption::look_for_obstacles() {
+  const auto now = Clock::now();
+  if (gave_up_ || now < next_look_ || member_->awaited().empty()) return;
+  next_look_ = now + look_interval;
+  for (const auto& obstacle : member_->obstacles()) {
+    const auto& limit = options_.member.lock_timeout;
+    if (!options_.follow && limit && obstacle.waited >= *limit) {
+      outcome_.fail(Error(ErrorCode::busy, obstacle.message));
+      gave_up_ = true;
+    } else if (obstacle.waited >= worth_a_notice && told_.insert(obstacle.partition).second) {
+      notice(obstacle.message + "; waiting for it");
+    }
+  }
+}
+
 milliseconds GroupConsumption::waiting_time(milliseconds at_most) const {
-  const bool soon = !options_.follow || !member_->awaited().empty() ||
-                    std::any_of(owned_.begin(), owned_.end(), [](const Owned& owned) { return owned.revoked; });
-  at_most = std::min(at_most, soon ? short_wait : usual_wait);
+  const bool revoked = std::any_of(owned_.begin(), owned_.end(), [](const Owned& owned) { return owned.revoked; });
+  if (revoked || (!options_.follow && anything_under_way())) return std::min(at_most, short_wait);
+  if (!member_->awaited().empty()) at_most = std::min(at_most, claim_wait);
   if (anything_under_way()) at_most = std::min(at_most, std::max(options_.commit_interval, short_wait));
-  return at_most;
+  return std::min(at_most, usual_wait);
 }
 
 // For a moment only, unless we follow: what a member waits on is not cheap to make and to take down.
@@ -173,8 +194,8 @@ void GroupConsumption::take(const AssignedPartition& assigned) {
     owned.cursor.emplace(open(assigned, topic));
     if (!committed && options_.range.reset == Reset::latest) {
       // The end is another one for whoever reads next, should we die before anything was committed.
-      const auto start = owned.cursor->next();
-      member_->commit(owned.partition, start);
+      const auto start = member_->start_at(owned.partition, owned.cursor->next());
+      owned.cursor->seek(start);
       owned.committed = start;
       owned.arrivals = {store_, topic, assigned.partition, start};
     }

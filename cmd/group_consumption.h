@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,7 @@ class GroupConsumption {
   void revoke(const TopicPartition& partition);
   bool deliver_some();
   bool finished() const;
+  void look_for_obstacles();
   void settle(bool exact);
   void commit(Owned& owned);
   void commit_all();
@@ -81,6 +83,9 @@ class GroupConsumption {
   std::unique_ptr<PartitionWatch> watch_;  // none: what is owned has changed
   std::unique_ptr<WakeUp> wake_up_;        // none: we have not waited on it so far
   Clock::time_point last_commit_ = Clock::now();
+  Clock::time_point next_look_;
+  bool gave_up_ = false;           // what is awaited
+  std::set<TopicPartition> told_;  // that are awaited
   std::map<TopicPartition, Offset> positions_;
 };
 

@@ -15,10 +15,11 @@ class ListGroups : public Command {
   int run(const Globals& globals) override {
     Store store = open_store(globals);
     Table table({"group", "members", "partitions"});
+    TopicCache topics(store);
     Outcome outcome;
     for (const auto& name : Group::names(store)) {
       try {
-        if (auto group = find_group(store, name)) add(*group, table);
+        if (auto group = find_group(store, name)) add(*group, topics, table);
       } catch (const Error& error) {
         table.add_failed({name}, error.what());
         outcome.fail(error);
@@ -29,9 +30,12 @@ class ListGroups : public Command {
   }
 
  private:
-  static void add(const Group& group, Table& table) {
+  static void add(const Group& group, TopicCache& topics, Table& table) {
     auto members = static_cast<std::int64_t>(group.state().members.size());
-    table.add({group.name(), members, static_cast<std::int64_t>(group.partitions().size())});
+    std::vector<FailedTopic> failed;
+    auto partitions = static_cast<std::int64_t>(partitions_of(group, topics, failed).size());
+    if (!failed.empty()) throw Error(failed.front().error);
+    table.add({group.name(), members, partitions});
   }
 
   std::vector<std::string> none_;

@@ -123,7 +123,10 @@ class ResetOffset : public Command {
 
   // All partitions in which a group has a position. Those in topics that were deleted count for nothing.
   void add_positions(const Group& group, TopicCache& topics) {
-    for (const auto& [name, partition] : group.partitions()) {
+    std::vector<FailedTopic> failed;
+    const auto partitions = partitions_of(group, topics, failed);
+    for (const auto& [topic, error] : failed) fail(rows_.emplace_back(Row{topic, {}, nullptr, {}, "", {}, ""}), error);
+    for (const auto& [name, partition] : partitions) {
       Row row{name, partition, nullptr, {}, "", {}, ""};
       try {
         row.topic = topics.find(name);

@@ -547,6 +547,20 @@ class Beginnings(groups.GroupTest):
         member.send_signal(signal.SIGTERM)
         member.wait()
 
+    def test_who_waits_for_a_stopped_member_says_so(self):
+        """And for no longer than the time for locks."""
+        self.create("t", "-p", "2")
+        holder = self.member("-F", stdout=subprocess.DEVNULL)
+        self.wait_beside(holder, lambda: None not in self.holders(2), "the first member to have both")
+        holder.send_signal(signal.SIGSTOP)
+        result = self.run_program("consume", "t", "-g", "g", "--lock-timeout", "100ms", status=6)
+        self.assertIn("process %d" % holder.pid, result.text)
+        member = self.member()
+        self.assertIn(b"process %d" % holder.pid, harness.Lines(member.stderr).next())
+        holder.send_signal(signal.SIGCONT)
+        self.assertEqual(harness.finish(member).status, 0)
+        self.stop(holder)
+
     def test_more_partitions_than_files_may_be_open(self):
         """The limit that the user may raise is raised."""
         self.create("many", "-p", "300")
