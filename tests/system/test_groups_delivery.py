@@ -551,7 +551,7 @@ class Beginnings(groups.GroupTest):
         """And for no longer than the time for locks."""
         self.create("t", "-p", "2")
         holder = self.member("-F", stdout=subprocess.DEVNULL)
-        self.wait_beside(holder, lambda: None not in self.holders(2), "the first member to have both")
+        self.wait_beside(holder, lambda: 0 not in self.holders(2), "the first member to have both")
         holder.send_signal(signal.SIGSTOP)
         result = self.run_program("consume", "t", "-g", "g", "--lock-timeout", "100ms", status=6)
         self.assertIn("process %d" % holder.pid, result.text)
