@@ -183,6 +183,18 @@ TEST(MessageSet, BrokenLz4HeaderChecksum) {
   }
 }
 
+// The frame header may tell the size of what is in it.
+TEST(MessageSet, Lz4HeaderWithContentSize) {
+  const auto set = set_of(some_messages(0), {0, 1, 2});
+  auto frame = broken_lz4(set);
+  frame[4] = 0x68;
+  frame.insert(6, std::string{static_cast<char>(set.size()), 0, 0, 0, 0, 0, 0, 0});
+  const auto d = decoded(encoded({2, 0, lz4, 0, std::nullopt, frame}));
+  EXPECT_EQ(d.fault, "");
+  EXPECT_EQ(d.records, expected_records(0, {0, 1, 2}));
+  EXPECT_EQ(decoded(encoded({2, 1, lz4, 0, std::nullopt, frame})).fault, "LZ4 data is corrupt");
+}
+
 TEST(MessageSet, HolesAfterCompaction) {
   const auto v0 = decoded(wrapper(0, 140, set_of(some_messages(0), {100, 103, 140})));
   EXPECT_EQ(v0.records, expected_records(0, {100, 103, 140}));
