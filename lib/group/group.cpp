@@ -37,12 +37,22 @@ void make_group(const std::string& store, const std::string& directory) {
   os::sync_directory(store);
 }
 
-std::vector<std::string> names_in(const std::string& directory) {
+// None where nothing is.
+std::vector<std::string> names_if_any(const std::string& directory) {
   try {
     return os::list_directory(directory);
   } catch (const Error& error) {
-    const bool no_directory = error.code() == ErrorCode::not_found || error.system_error() == ENOTDIR;
-    if (no_directory) return {};
+    if (error.code() == ErrorCode::not_found) return {};
+    throw;
+  }
+}
+
+// None also where something else stands in the directory's place.
+std::vector<std::string> names_in(const std::string& directory) {
+  try {
+    return names_if_any(directory);
+  } catch (const Error& error) {
+    if (error.system_error() == ENOTDIR) return {};
     throw;
   }
 }
@@ -99,12 +109,19 @@ Group Group::open_or_create(const Store& store, std::string_view name) {
   return group;
 }
 
-std::vector<TopicPartition> Group::partitions() const {
+std::vector<TopicPartition> Group::partitions(std::vector<FailedTopic>* failed) const {
   std::vector<TopicPartition> found;
-  for (const auto& topic : names_in(format::offsets_path(directory_))) {
+  for (const auto& topic : names_if_any(format::offsets_path(directory_))) {
     if (!format::name_fault(topic).empty()) continue;
-    for (const auto& name : names_in(format::topic_offsets_path(directory_, topic))) {
-      if (const auto partition = format::parse_partition_name(name)) found.push_back({topic, *partition});
+    try {
+      for (const auto& name : names_if_any(format::topic_offsets_path(directory_, topic))) {
+        if (const auto partition = format::parse_partition_name(name)) found.push_back({topic, *partition});
+      }
+    } catch (const Error& error) {
+      if (failed != nullptr)
+        failed->push_back({topic, error});
+      else if (error.system_error() != ENOTDIR)
+        throw;
     }
   }
   std::sort(found.begin(), found.end());

@@ -7,6 +7,7 @@
 #include "format/properties.h"
 #include "log/partition_directory.h"
 #include "os/directory.h"
+#include "os/host.h"
 #include "partlog/error.h"
 #include "partlog/reader.h"
 
@@ -42,25 +43,32 @@ os::FileLock::Guard GroupFiles::lock(os::LockWait wait) const {
   }
 }
 
-// Made with its directory if need be, but not with the group's, which may be on its way out.
+// Made with the directories below the group's, if need be (git keeps no empty ones), but not with the group's, which may be on
+// its way out.
 os::FileLock GroupFiles::open_lock(const std::string& parent, const std::string& path) const {
   try {
     return os::FileLock::open(path);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::not_found) throw;
   }
-  try {
-    os::make_directory(parent);
-    os::sync_directory(parent.substr(0, parent.rfind('/')));
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::not_found) fail_deleted();
-    if (error.code() != ErrorCode::already_exists) throw;
-  }
+  const auto above = parent.substr(0, parent.rfind('/'));
+  if (above != directory_) make_part(above);
+  make_part(parent);
   try {
     return os::FileLock::open(path);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::not_found) fail_deleted();
     throw;
+  }
+}
+
+void GroupFiles::make_part(const std::string& directory) const {
+  try {
+    os::make_directory(directory);
+    os::sync_directory(directory.substr(0, directory.rfind('/')));
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::not_found) fail_deleted();
+    if (error.code() != ErrorCode::already_exists) throw;
   }
 }
 
@@ -77,12 +85,25 @@ os::FileLock GroupFiles::claim(const std::string& topic, int partition) const {
   return open_lock(format::topic_claims_path(directory_, topic), format::claim_lock_path(directory_, topic, partition));
 }
 
+os::FileLock GroupFiles::member_lock(const std::string& id) const {
+  return open_lock(format::members_path(directory_), format::member_lock_path(directory_, id));
+}
+
+// Where something else stands in a directory's place, there is no telling what the positions are.
+void GroupFiles::require_offset_directories(const std::string& topic) const {
+  for (const auto& path : {format::offsets_path(directory_), format::topic_offsets_path(directory_, topic)}) {
+    const auto status = os::status_of(path);
+    if (status && !status->is_directory) throw Error(ErrorCode::io, path + ": not a directory; move it away", ENOTDIR);
+  }
+}
+
 std::optional<format::OffsetFile> GroupFiles::offset(const std::string& topic, int partition) const {
   const auto path = format::offset_file_path(directory_, topic, partition);
   try {
     const auto text = os::read_file(path);
-    if (!text) return std::nullopt;
-    return format::parse_offset_file(*text, path);
+    if (text) return format::parse_offset_file(*text, path);
+    require_offset_directories(topic);
+    return std::nullopt;
   } catch (const Error& error) {
     if (error.code() == ErrorCode::damaged) throw with_hint(error, "reset-offset sets the position anew");
     if (error.system_error() == EISDIR) throw with_hint(error, "move the directory away; reset-offset then sets the position");
@@ -118,7 +139,14 @@ void GroupFiles::store_table(const MemberTable& table) const {
 }
 
 bool GroupFiles::is_alive(const std::string& member) const {
-  return os::lock_holder(format::member_lock_path(directory_, member)).has_value();
+  const auto path = format::member_lock_path(directory_, member);
+  try {
+    return os::lock_holder(path).has_value();
+  } catch (const Error&) {
+    const auto status = os::status_of(path);
+    if (!status || status->is_regular) throw;
+    return false;
+  }
 }
 
 MemberTable GroupFiles::live_table() const {
@@ -128,8 +156,14 @@ MemberTable GroupFiles::live_table() const {
 }
 
 std::vector<std::string> GroupFiles::member_files() const {
+  std::vector<std::string> names;
+  try {
+    names = os::list_directory(format::members_path(directory_));
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::not_found) throw;
+  }
   std::vector<std::string> ids;
-  for (const auto& name : os::list_directory(format::members_path(directory_))) {
+  for (const auto& name : names) {
     if (auto id = format::parse_member_lock_name(name)) ids.push_back(*std::move(id));
   }
   return ids;
@@ -151,6 +185,7 @@ std::optional<MemberInfo> GroupFiles::owner(const std::string& topic, int partit
   if (!holder) return std::nullopt;
   MemberInfo unknown;
   unknown.pid = *holder;
+  if (*holder != 0) unknown.host = os::host_name();  // the kernel knows processes of its own only
   std::optional<format::OffsetFile> file;
   try {
     file = offset(topic, partition);

@@ -32,6 +32,7 @@ class GroupFiles {
   // The lock in front of an offset file; made if absent.
   os::FileLock::Guard lock_offset(const std::string& topic, int partition, os::LockWait wait) const;
   os::FileLock claim(const std::string& topic, int partition) const;
+  os::FileLock member_lock(const std::string& id) const;
 
   std::optional<format::OffsetFile> offset(const std::string& topic, int partition) const;
   // Under the offset lock.
@@ -42,18 +43,20 @@ class GroupFiles {
   MemberTable table() const;
   // Under group.lock.
   void store_table(const MemberTable& table) const;
-  // Whether the process of a member lives (it may be this one).
+  // Whether the process of a member lives (it may be this one). Never where something else stands in the member file's place.
   bool is_alive(const std::string& member) const;
   MemberTable live_table() const;
   // Under group.lock: the live members, none also where the table is damaged but nobody lives who could stand in it.
   std::vector<MemberInfo> live_members() const;
-  // The ids of all member files.
+  // The ids of all member files; none where there is no directory.
   std::vector<std::string> member_files() const;
   // See Group::owner.
   std::optional<MemberInfo> owner(const std::string& topic, int partition) const;
 
  private:
   os::FileLock open_lock(const std::string& parent, const std::string& path) const;
+  void make_part(const std::string& directory) const;
+  void require_offset_directories(const std::string& topic) const;
   [[noreturn]] void fail_deleted() const;
 
   std::string name_;

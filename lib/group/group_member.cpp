@@ -344,17 +344,20 @@ class GroupMember::Impl {
   void become_new_member() {
     member_.unlock();
     id_ = new_member_id();
-    member_file_ = os::FileLock::open(format::member_lock_path(files_.directory(), id_));
+    member_file_ = files_.member_lock(id_);
     auto guard = member_file_->try_lock();
     if (!guard) throw Error(ErrorCode::busy, member_file_->path() + ": locked by somebody else");
     member_ = std::move(*guard);
   }
 
-  // Member files of processes that died, or were killed before they stood in the table.
-  void sweep_member_files(const group::MemberTable& table) const {
+  // Member files of processes that died, or were killed before they stood in the table. What cannot be swept is in nobody's way.
+  void sweep_member_files(const group::MemberTable& table) {
     for (const auto& id : files_.member_files()) {
-      if (table.find(id) == nullptr && !files_.is_alive(id)) {
-        os::remove_file(format::member_lock_path(files_.directory(), id));
+      if (table.find(id) != nullptr) continue;
+      try {
+        if (!files_.is_alive(id)) os::remove_file(format::member_lock_path(files_.directory(), id));
+      } catch (const Error& error) {
+        if (unswept_.insert(id).second) notice(std::string("what is no member's stays among the members: ") + error.what());
       }
     }
   }
@@ -383,7 +386,15 @@ class GroupMember::Impl {
     members.reserve(table.members.size());
     for (const auto& member : table.members) members.push_back({member.id, member.topics, member.assigned});
     group::PartitionCounts counts;
-    for (const auto& [name, topic] : table.topics) counts[name] = topic.partitions;
+    std::size_t all = 0;
+    for (const auto& [name, topic] : table.topics) {
+      counts[name] = topic.partitions;
+      all += static_cast<std::size_t>(topic.partitions);
+    }
+    if (all > group::most_partitions) {
+      throw Error(ErrorCode::refused, "group \"" + files_.name() + "\": its topics have " + std::to_string(all) +
+                                          " partitions together; the most is " + std::to_string(group::most_partitions));
+    }
     auto assignment = group::assign(options_.assignor, std::move(members), counts);
     for (auto& member : table.members) member.assigned = std::move(assignment[member.id]);
   }
@@ -460,12 +471,13 @@ class GroupMember::Impl {
 
   // False if nothing has changed.
   bool read_table() {
-    const auto text = os::read_file(format::group_properties_path(files_.directory()), group::most_table_bytes);
-    if (text && text == text_) return false;
-    text_ = text;
+    const auto path = format::group_properties_path(files_.directory());
     const auto generation = table_.generation;
     try {
-      table_ = text ? group::parse_member_table(*text, format::group_properties_path(files_.directory())) : group::MemberTable{};
+      const auto text = os::read_file(path, group::most_table_bytes);
+      if (text && text == text_) return false;
+      text_ = text;
+      table_ = text ? group::parse_member_table(*text, path) : group::MemberTable{};
     } catch (const Error& error) {
       if (error.code() != ErrorCode::damaged) throw;
       table_ = {};
@@ -596,6 +608,7 @@ class GroupMember::Impl {
   std::map<TopicPartition, os::FileLock> claims_;   // opened, in other hands
   std::map<TopicPartition, std::string> failures_;  // why a partition could not be taken
   std::map<TopicPartition, std::int64_t> awaited_since_;
+  std::set<std::string> unswept_;
   bool pending_ = true;  // poll() has something to do
   std::int64_t next_poll_ = 0;
   std::int64_t next_look_ = 0;

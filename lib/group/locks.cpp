@@ -110,7 +110,7 @@ class Inspection {
       }
     } catch (const Error&) {  // a damaged file of the group: that the lock is held is known all the same
     }
-    if (!member) return;
+    if (!member || member->id.empty()) return;
     info.member = member->id;
     info.host = member->host;
     if (info.pid == 0) info.pid = member->pid;

@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::string_view member_prefix = "member.";
 constexpr std::string_view topic_prefix = "topic.";
+constexpr std::int64_t most_generations = std::numeric_limits<std::int64_t>::max() / 2;  // one can always be added
 
 // The words between single separators; none of an empty text.
 std::vector<std::string_view> split(std::string_view text, char separator) {
@@ -33,19 +34,34 @@ std::optional<int> small_number(std::string_view text) {
   return static_cast<int>(*value);
 }
 
-// "0-3,6" behind its topic's name, in rising order; false if it is no such thing. A damaged number must not make millions of
-// partitions.
-bool add_partitions(std::string_view topic, std::string_view numbers, int limit, std::vector<TopicPartition>& to) {
-  for (const auto range : split(numbers, ',')) {
-    const auto dash = range.find('-');
-    const auto first = small_number(range.substr(0, dash));
-    const auto last = dash == std::string_view::npos ? first : small_number(range.substr(dash + 1));
-    if (!first || !last || *last < *first || *last >= limit) return false;
-    if (!to.empty() && TopicPartition{std::string(topic), *first} <= to.back()) return false;
-    for (int p = *first; p <= *last; ++p) to.push_back({std::string(topic), p});
+// What is assigned of a topic by any line so far.
+class Assigned {
+ public:
+  explicit Assigned(int partitions) : taken_(static_cast<std::size_t>(partitions)) {}
+
+  // "0-3,6", in rising order; false, before anything is made of it, if it is no such thing, names what the topic does not have,
+  // or something twice.
+  bool add(std::string_view topic, std::string_view numbers, std::vector<TopicPartition>& to) {
+    int next = 0;
+    for (const auto range : split(numbers, ',')) {
+      const auto dash = range.find('-');
+      const auto first = small_number(range.substr(0, dash));
+      const auto last = dash == std::string_view::npos ? first : small_number(range.substr(dash + 1));
+      if (!first || !last || *first < next || *last < *first) return false;
+      if (static_cast<std::size_t>(*last) >= taken_.size()) return false;
+      for (int p = *first; p <= *last; ++p) {
+        if (taken_[static_cast<std::size_t>(p)]) return false;
+        taken_[static_cast<std::size_t>(p)] = true;
+        to.push_back({std::string(topic), p});
+      }
+      next = *last + 1;
+    }
+    return !numbers.empty();
   }
-  return !numbers.empty();
-}
+
+ private:
+  std::vector<bool> taken_;
+};
 
 class Parser {
  public:
@@ -53,6 +69,7 @@ class Parser {
 
   MemberTable table() {
     table_.generation = format::integer_property(properties_, "generation", path_);
+    if (table_.generation < 0 || table_.generation > most_generations) damaged("generation");
     if (const auto assignor = properties_.find("assignor"); assignor != properties_.end()) table_.assignor = assignor->second;
     for (const auto& [key, value] : properties_) {
       if (key.starts_with(topic_prefix)) add_topic(key.substr(topic_prefix.size()), value);
@@ -81,10 +98,12 @@ class Parser {
     const auto words = split(value, ' ');
     const auto partitions = words.size() == 2 ? small_number(words[1]) : std::nullopt;
     if (!partitions || *partitions > format::max_partitions) damaged(std::string(topic_prefix) + topic);
+    partitions_ += static_cast<std::size_t>(*partitions);
+    if (partitions_ > most_partitions) damaged(std::string(topic_prefix) + topic);
     table_.topics[topic] = {std::string(words[0]), *partitions};
   }
 
-  void set(MemberInfo& member, std::string_view attribute, const std::string& key, const std::string& value) const {
+  void set(MemberInfo& member, std::string_view attribute, const std::string& key, const std::string& value) {
     if (attribute == "host") {
       member.host = value;
     } else if (attribute == "pid") {
@@ -105,16 +124,20 @@ class Parser {
     }
   }
 
-  void add_assigned(MemberInfo& member, std::string_view address, const std::string& key) const {
+  void add_assigned(MemberInfo& member, std::string_view address, const std::string& key) {
     const auto colon = address.find(':');
     if (colon == std::string_view::npos) damaged(key);
     const auto topic = table_.topics.find(std::string(address.substr(0, colon)));
     if (topic == table_.topics.end()) damaged(key);
-    if (!add_partitions(topic->first, address.substr(colon + 1), topic->second.partitions, member.assigned)) damaged(key);
+    auto& assigned = assigned_.try_emplace(topic->first, topic->second.partitions).first->second;
+    if (!member.assigned.empty() && topic->first <= member.assigned.back().topic) damaged(key);
+    if (!assigned.add(topic->first, address.substr(colon + 1), member.assigned)) damaged(key);
   }
 
   const format::Properties& properties_;
   const std::string& path_;
+  std::size_t partitions_ = 0;  // of all topics
+  std::map<std::string, Assigned> assigned_;
   MemberTable table_;
 };
 

@@ -15,9 +15,13 @@
 #include <string_view>
 #include <vector>
 
+#include "format/file_names.h"
 #include "partlog/group.h"
 
 namespace partlog::group {
+
+// That a group has together. More in a file are damage.
+inline constexpr std::size_t most_partitions = std::size_t{10} * format::max_partitions;
 
 struct KnownTopic {
   std::string id;
@@ -34,7 +38,8 @@ struct MemberTable {
   const MemberInfo* find(std::string_view id) const;
 };
 
-MemberTable parse_member_table(std::string_view text, const std::string& path);  // Error(damaged)
+// Error(damaged) also where a partition is assigned twice.
+MemberTable parse_member_table(std::string_view text, const std::string& path);
 std::string format_member_table(const MemberTable& table);
 
 }  // namespace partlog::group

@@ -141,7 +141,8 @@ FileStatus status_from(const struct stat& found) {
   return {.id = {found.st_dev, found.st_ino},
           .size = found.st_size,
           .modified_ms = found.st_mtim.tv_sec * std::int64_t{1000} + found.st_mtim.tv_nsec / 1'000'000,
-          .is_directory = S_ISDIR(found.st_mode)};
+          .is_directory = S_ISDIR(found.st_mode),
+          .is_regular = S_ISREG(found.st_mode)};
 }
 
 Mapping::Mapping(const File& file, std::int64_t position, std::size_t size) {

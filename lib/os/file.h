@@ -26,6 +26,7 @@ struct FileStatus {
   std::int64_t size = 0;
   std::int64_t modified_ms = 0;  // since 1970
   bool is_directory = false;
+  bool is_regular = false;  // a file, no pipe, socket or device
 };
 
 FileStatus status_from(const struct stat& found);

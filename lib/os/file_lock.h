@@ -32,8 +32,8 @@ struct LockWait {
 
 class FileLock {
  public:
-  // Opens the lock file; made if absent when `create`, else Error(not_found). (A file system without locks is
-  // Error(refused) when the first lock is asked for.)
+  // Opens the lock file; made if absent when `create`, else Error(not_found). Error(io) for what is no regular file. (A file
+  // system without locks is Error(refused) when the first lock is asked for.)
   static FileLock open(const std::string& path, bool create = true);
 
   class Guard {
@@ -70,7 +70,8 @@ class FileLock {
 };
 
 // The process that holds a lock file now, without taking it and with read permission only (F_GETLK). nullopt: nobody, or no
-// such file. Process 0: held, but the kernel does not say by whom (another host). This process itself counts as a holder.
+// such file. Error(io) for what is no regular file. Process 0: held, but the kernel does not say by whom (another host). This
+// process itself counts as a holder.
 std::optional<int> lock_holder(const std::string& path);
 
 // A POSIX write lock on a data file through its own descriptor, in addition to the lock file (network file systems: a host paused

@@ -52,10 +52,14 @@ int open_named(const Descriptor& name, int flags) {
   return uninterrupted([&] { return ::open(link.c_str(), flags | O_CLOEXEC); });
 }
 
+// Before the file itself is opened: that of a pipe would wait for its other end, that of a device may do anything.
 FileId id_of(const Descriptor& descriptor, const std::string& path) {
   struct stat found;
   if (::fstat(descriptor.get(), &found) != 0) fail("stat " + path, errno);
-  return status_from(found).id;
+  const auto status = status_from(found);
+  if (status.is_directory) fail("open " + path, EISDIR);
+  if (!status.is_regular) throw Error(ErrorCode::io, "open " + path + ": not a regular file");
+  return status.id;
 }
 
 // Closing the new file's descriptor drops nobody's lock: O_EXCL says that nobody had it open before, and no other thread of this

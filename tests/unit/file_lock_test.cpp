@@ -100,6 +100,26 @@ TEST(FileLock, NobodyHoldsAFreeOrMissingLock) {
   EXPECT_EQ(lock_holder(path), std::nullopt);
 }
 
+// Opening a pipe to ask would wait for its other end.
+TEST(FileLock, RefusesWhatIsNoRegularFile) {
+  TemporaryDirectory directory;
+  const auto pipe = directory.path() + "/pipe.lock";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0666), 0);
+  const auto device = directory.path() + "/device.lock";
+  ASSERT_EQ(::symlink("/dev/null", device.c_str()), 0);
+  for (const auto& path : {pipe, device, directory.path()}) {
+    for (const auto& action : {std::function<void()>([&] { FileLock::open(path); }), {[&] { lock_holder(path); }}}) {
+      try {
+        action();
+        ADD_FAILURE() << path;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::io);
+        EXPECT_NE(std::string(error.what()).find(path), std::string::npos) << error.what();
+      }
+    }
+  }
+}
+
 TEST(FileLock, HolderIsFoundWithReadPermissionOnly) {
   TemporaryDirectory directory;
   auto path = directory.path("x.lock");

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +21,8 @@
 
 #include "os/directory.h"
 #include "os/file_lock.h"
+#include "os/host.h"
+#include "partlog/locks.h"
 #include "support/child_process.h"
 #include "support/log_fixture.h"
 
@@ -502,6 +505,96 @@ TEST_F(GroupMemberTest, LostTableIsMadeAnewByThoseWhoLive) {
     ASSERT_TRUE(until({&one, &two}, whole));
     EXPECT_GT(group().state().generation, generation);
   }
+}
+
+// A table of which every line alone is possible must not fill the memory of those who read it.
+TEST_F(GroupMemberTest, TableThatAssignsTwiceIsMadeAnew) {
+  const auto topic = make_topic({}, 2);
+  Consumer one(store_, "g", {"t"});
+  ASSERT_TRUE(until({&one}, [&] { return one.partitions().size() == 2; }));
+  const auto path = group().directory() + "/group.properties";
+  const auto whole = contents_of(path);
+  const auto with = [&](const std::string& from, const std::string& to) {
+    auto text = whole;
+    return text.replace(text.find(from), from.size(), to);
+  };
+  for (const auto& text : {with("assigned=t:0-1", "assigned=t:0-1,0-1"), with(topic.id + " 2", topic.id + " 2147483647"),
+                           with("generation=", "generation=9223372036854775807#")}) {
+    os::replace_file(path, text, false);
+    EXPECT_EQ(code_of([&] { group().state(); }), ErrorCode::damaged);
+    ASSERT_TRUE(until({&one}, [&] { return !code_of([&] { group().state(); }); }));
+    EXPECT_EQ(group().state().members.at(0).assigned.size(), 2u);
+  }
+}
+
+// git keeps no empty ones.
+TEST_F(GroupMemberTest, MissingDirectoriesOfTheGroupAreMade) {
+  const auto topic = make_topic();
+  append(topic, 0, 9);
+  for (const auto* part : {"members", "claims", "offsets"}) fs::remove_all(group().directory() + "/" + part);
+  Consumer one(store_, "g", {"t"});
+  ASSERT_TRUE(until({&one}, [&] { return one.partitions().size() == 1; }));
+  one.member.commit({"t", 0}, Offset{3});
+  one.member.leave();
+  fs::remove_all(group().directory() + "/offsets");
+  group().commit(store_, topic, 0, Offset{4});
+}
+
+TEST_F(GroupMemberTest, StrangersAmongTheMembersAreInNobodysWay) {
+  make_topic();
+  const auto members = group().directory() + "/members/";
+  fs::create_directories(members + "foo.lock/inside");
+  ASSERT_EQ(::mkfifo((members + "pipe.lock").c_str(), 0666), 0);
+  os::replace_file(members + "README", "text", false);
+  Consumer one(store_, "g", {"t"});
+  ASSERT_TRUE(until({&one}, [&] { return one.partitions().size() == 1; }));
+  Consumer two(store_, "g", {"t"});
+  two.member.leave();
+  ASSERT_TRUE(until({&one}, [&] { return group().state().members.size() == 1; }));
+  EXPECT_EQ(std::count_if(one.notices.begin(), one.notices.end(),
+                          [](const auto& notice) { return notice.find("foo.lock") != std::string::npos; }),
+            1);
+  GroupChange(group()).require_no_owner("other");
+}
+
+TEST_F(GroupMemberTest, HolderOfAClaimThatTheGroupDoesNotKnow) {
+  const auto topic = make_topic();
+  group().commit(store_, topic, 0, Offset{0});
+  fs::create_directories(group().directory() + "/claims/t");
+  const auto claim = os::FileLock::open(group().directory() + "/claims/t/0.lock").lock();
+  const auto owner = group().owner("t", 0);
+  ASSERT_TRUE(owner);
+  EXPECT_EQ(owner->pid, ::getpid());
+  EXPECT_EQ(owner->host, os::host_name());
+  EXPECT_EQ(owner->since, no_timestamp);
+  const auto held = locks(store_);
+  ASSERT_EQ(held.size(), 1u);
+  EXPECT_EQ(held[0].kind, LockInfo::Kind::claim);
+  EXPECT_EQ(held[0].host, os::host_name());
+  EXPECT_EQ(held[0].since, no_timestamp);
+}
+
+std::size_t open_lock_files() {
+  std::size_t count = 0;
+  for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;  // the iterator's own
+    if (fs::read_symlink(entry.path(), gone).string().ends_with(".lock")) ++count;
+  }
+  return count;
+}
+
+// One for itself and one for each partition; see the header.
+TEST_F(GroupMemberTest, DescriptorsOfAMember) {
+  const auto topic = make_topic({}, 8);
+  for (int p = 0; p < 8; ++p) append(topic, p, 2);
+  const auto before = open_lock_files();
+  Consumer one(store_, "g", {"t"});
+  ASSERT_TRUE(until({&one}, [&] { return one.partitions().size() == 8; }));
+  for (int p = 0; p < 8; ++p) one.member.commit({"t", p}, Offset{1});
+  EXPECT_EQ(open_lock_files(), before + 9);
+  for (int p = 0; p < 8; ++p) one.member.release({"t", p});
+  one.member.leave();
+  EXPECT_EQ(open_lock_files(), before);
 }
 
 TEST_F(GroupMemberTest, RefusesToJoin) {

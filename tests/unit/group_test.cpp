@@ -310,6 +310,22 @@ TEST_F(GroupTest, DamagedFilesAreNamedAndHarmNobodyElse) {
   GroupChange(group_).reset(topic_, 1, Offset{0});  // nobody lives who could stand in it
 }
 
+TEST_F(GroupTest, FilesInPlaceOfDirectoriesAreNotHealth) {
+  const auto directory = group_.directory() + "/offsets/t";
+  os::replace_file(directory, "text", false);
+  expect_error(ErrorCode::io, {directory, "not a directory"}, [&] { group_.position(store_, topic_, 0); });
+  expect_error(ErrorCode::io, {directory, "not a directory"}, [&] { group_.committed("t", 0); });
+  std::vector<FailedTopic> failed;
+  EXPECT_TRUE(group_.partitions(&failed).empty());
+  ASSERT_EQ(failed.size(), 1u);
+  EXPECT_EQ(failed[0].topic, "t");
+  EXPECT_TRUE(group_.partitions().empty());
+  fs::remove_all(group_.directory() + "/offsets");
+  os::replace_file(group_.directory() + "/offsets", "text", false);
+  expect_error(ErrorCode::io, {"/offsets"}, [&] { group_.partitions(); });
+  expect_error(ErrorCode::io, {"/offsets"}, [&] { group_.position(store_, topic_, 0); });
+}
+
 TEST_F(GroupTest, ForeignNamesAreNoGroupsAndNoPartitions) {
   const auto groups = store_.directory() + "/groups";
   fs::create_directories(groups + "/lost+found");

@@ -55,6 +55,31 @@ std::string with(const std::string& key, const std::string& value) {
 }
 
 // No number in it may make more of it than a topic can have.
+// By one member or by two: each line alone is what a topic can have, and all together would be without end.
+TEST(MemberTable, NothingIsAssignedTwice) {
+  for (const auto* assigned :
+       {"clicks:0-3,2", "clicks:0-6,0-6", "clicks:0-3,3", "clicks:1 clicks:0", "clicks:1 clicks:1", "views:0 clicks:0"}) {
+    EXPECT_THROW(parse_member_table(with("member.host.example-7-ab.assigned", assigned), "f"), Error) << assigned;
+  }
+  EXPECT_THROW(parse_member_table(with("member.other-8-cd.assigned", "views:0"), "f"), Error);
+  EXPECT_THROW(parse_member_table(with("member.other-8-cd.assigned", "clicks:2"), "f"), Error);
+  EXPECT_NO_THROW(parse_member_table(with("member.other-8-cd.assigned", "clicks:4-5"), "f"));
+}
+
+TEST(MemberTable, ManyLargeTopicsAreTooMany) {
+  std::string text = "assignor=sticky\ngeneration=1\n";
+  for (int i = 0; i < 10; ++i) text += "topic.t" + std::to_string(i) + "=id 100000\n";
+  EXPECT_NO_THROW(parse_member_table(text, "f"));
+  EXPECT_THROW(parse_member_table(text + "topic.u=id 1\n", "f"), Error);
+}
+
+// The next one has to be larger.
+TEST(MemberTable, GenerationLeavesRoom) {
+  for (const auto* generation : {"9223372036854775807", "-1"}) {
+    EXPECT_THROW(parse_member_table(with("generation", generation), "f"), Error) << generation;
+  }
+}
+
 TEST(MemberTable, DamagedOnesAreErrorsAndCostNoMemory) {
   std::vector<std::string> bad{"",
                                "garbage\n",

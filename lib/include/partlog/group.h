@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "partlog/error.h"
 #include "partlog/export.h"
 #include "partlog/store.h"
 #include "partlog/types.h"
@@ -44,7 +45,7 @@ struct MemberInfo {
   std::string id;
   std::string host;
   int pid = 0;
-  Timestamp since;
+  Timestamp since = no_timestamp;
   bool commits = true;                   // by itself; false: a script commits for it (--commit none)
   std::vector<std::string> topics;       // subscribed, sorted
   std::vector<TopicPartition> assigned;  // sorted
@@ -70,6 +71,12 @@ struct GroupPosition {
   Offset start, end;
 };
 
+// A topic of which it cannot be told what positions the group has in it.
+struct FailedTopic {
+  std::string topic;
+  Error error;
+};
+
 class PARTLOG_EXPORT Group {
  public:
   static std::vector<std::string> names(const Store& store);  // sorted
@@ -81,8 +88,10 @@ class PARTLOG_EXPORT Group {
   const std::string& name() const { return name_; }
   const std::string& directory() const { return directory_; }
 
-  // Which partitions have an offset file, sorted. What is no topic or partition among the files is left out.
-  std::vector<TopicPartition> partitions() const;
+  // Which partitions have an offset file, sorted. What is no topic or partition among the files is left out. Topics whose
+  // directory is none (a file by that name, perhaps a stranger's) or cannot be listed go into `failed`; without it, the former
+  // are left out, and the latter are an Error.
+  std::vector<TopicPartition> partitions(std::vector<FailedTopic>* failed = nullptr) const;
   // What the offset file says; nullopt: there is none.
   std::optional<CommittedOffset> committed(const std::string& topic, int partition) const;
   // Where the group stands in a topic as it is now; nullopt: no position (none committed, or in an earlier topic of that name).
@@ -90,8 +99,8 @@ class PARTLOG_EXPORT Group {
 
   // The members whose process lives, and what is assigned to them.
   GroupState state() const;
-  // The live member that consumes the partition now (it holds the claim); nullopt: nobody. Its id is empty while it has only
-  // just taken the partition.
+  // The live member that consumes the partition now (it holds the claim); nullopt: nobody. Its id is empty, and of all the rest
+  // only host and pid known, while it has only just taken the partition.
   std::optional<MemberInfo> owner(const std::string& topic, int partition) const;
 
   // Moves a position forward, durable on return; the same position again is no change and no error. Error(refused) if the
