@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <climits>
 
+#include "base/vector_registers.h"
+
 namespace partlog {
 
 std::uint32_t crc32c(std::span<const char> data) { return crc32c_extend(0, data); }
@@ -19,6 +21,7 @@ std::uint32_t crc32c_extend(std::uint32_t crc, std::span<const char> data) {
     state = crc32_iscsi(bytes, static_cast<int>(part), state);
     data = data.subspan(part);
   }
+  leave_vector_code();
   return ~state;
 }
 
