@@ -1,6 +1,7 @@
 #include "partlog/locks.h"
 
 #include <algorithm>
+#include <cerrno>
 
 #include "format/file_names.h"
 #include "os/directory.h"
@@ -12,14 +13,14 @@
 namespace partlog {
 namespace {
 
-// Sorted; nothing where there is no such directory (any more).
+// Sorted; nothing where there is no such directory (any more), or a stranger's file by that name.
 std::vector<std::string> names_in(const std::string& directory) {
   try {
     auto names = os::list_directory(directory);
     std::sort(names.begin(), names.end());
     return names;
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::not_found) throw;
+    if (error.code() != ErrorCode::not_found && error.system_error() != ENOTDIR) throw;
     return {};
   }
 }

@@ -567,6 +567,7 @@ TEST_F(GroupMemberTest, HolderOfAClaimThatTheGroupDoesNotKnow) {
   EXPECT_EQ(owner->pid, ::getpid());
   EXPECT_EQ(owner->host, os::host_name());
   EXPECT_EQ(owner->since, no_timestamp);
+  os::replace_file(group().directory() + "/offsets/.gitkeep", "", false);
   const auto held = locks(store_);
   ASSERT_EQ(held.size(), 1u);
   EXPECT_EQ(held[0].kind, LockInfo::Kind::claim);

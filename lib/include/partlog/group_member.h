@@ -8,8 +8,8 @@
 // one that moves as few partitions as possible, as KIP-54 and KIP-429 want it); partitions that stay with a member are not
 // interrupted. What counts is not the table but the claim: a lock per partition held by whoever consumes it.
 //
-// Descriptors: one for the member, one for each partition that is ours or awaited (its claim), two more in the process once
-// somebody waits on descriptor(), and a few for a moment: one file at a time is read, and a commit opens the lock of the position
+// Descriptors: one for the member, one for each partition that is ours or awaited (its claim), three more once somebody
+// waits on descriptor(), and a few for a moment: one file at a time is read, and a commit opens the lock of the position
 // and the file that replaces it. Reading the partitions comes on top.
 //
 // A GroupMember belongs to one thread. It is left by leave() or by the destructor, which commits nothing. A process may have
