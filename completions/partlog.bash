@@ -2,7 +2,7 @@
 
 # Sets options, those of them that take a value, and what the operands are.
 _partlog_of() {
-  commands='create-topic alter-topic delete-topic list-topics describe-topic get-offsets produce consume commit reset-offset list-groups describe-group delete-group delete-offsets check-lag locks help'
+  commands='create-topic alter-topic delete-topic list-topics describe-topic get-offsets produce consume commit reset-offset list-groups describe-group delete-group delete-offsets check-lag dump locks help'
   first='' others=''
   case $1 in
     '')
@@ -80,6 +80,11 @@ _partlog_of() {
       options='-g --group --max --json --tsv --no-header -d --dir --lock-timeout -q --quiet -v --verbose -h --help'
       valued='-g --group --max -d --dir --lock-timeout'
       first='topic' others='topic'
+      ;;
+    dump)
+      options='--records --decode --from-offset --to-offset --from-position --to-position --json --tsv --no-header -d --dir --lock-timeout -q --quiet -v --verbose -h --help'
+      valued='--from-offset --to-offset --from-position --to-position -d --dir --lock-timeout'
+      first='file' others='file'
       ;;
     locks)
       options='--all --json --tsv --no-header -d --dir --lock-timeout -q --quiet -v --verbose -h --help'

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <tuple>
 #include <utility>
 
 #include "format/batch_header.h"
@@ -11,10 +12,12 @@
 #include "format/index_entry.h"
 #include "format/message_set.h"
 #include "format/record_batch.h"
+#include "log/partition_directory.h"
 #include "log/torn_tail.h"
 #include "log/window.h"
 #include "os/directory.h"
 #include "os/file.h"
+#include "os/filesystem.h"
 
 namespace partlog {
 
@@ -69,6 +72,20 @@ BatchInfo info_of(const BatchHeader& header, std::int64_t position) {
 
 const char* compression_name(Compression codec) { return format::codec_name(codec); }
 
+std::string partition_directory(const std::string& topic_directory, int partition) {
+  return format::partition_path(topic_directory, partition);
+}
+
+std::vector<SegmentPath> segment_paths(const std::string& partition_directory) {
+  std::vector<SegmentPath> found;
+  const auto prefix = partition_directory.ends_with('/') ? partition_directory : partition_directory + '/';
+  for (const auto& name : os::list_directory(partition_directory)) {
+    if (const auto base = format::parse_segment_file_name(name, format::log_suffix)) found.push_back({prefix + name, *base});
+  }
+  std::sort(found.begin(), found.end(), [](const auto& one, const auto& other) { return one.base < other.base; });
+  return found;
+}
+
 class SegmentFile::Impl {
  public:
   Impl(const std::string& path, InspectOptions options)
@@ -76,12 +93,13 @@ class SegmentFile::Impl {
         file_(os::File::open(path, os::File::Mode::read)),
         size_(file_.size()),
         window_(file_, options.window_bytes, false) {
-    const auto [directory, name] = split_path(path);
+    std::string name;
+    std::tie(directory_, name) = split_path(path);
     base_ = format::parse_segment_file_name(name, format::log_suffix);
     if (base_) {
       expected_ = *base_;
       index_path_ = path.substr(0, path.size() - format::log_suffix.size()) + std::string(format::index_suffix);
-      has_successor_ = any_segment_behind(directory, *base_);
+      has_successor_ = any_segment_behind(directory_, *base_);
     }
     is_placed_ = base_.has_value();
   }
@@ -126,6 +144,7 @@ class SegmentFile::Impl {
   bool is_sound(const BatchHeader& header, std::int64_t position);
   std::optional<BatchHeader> header_at(std::int64_t position);
   bool extent_is_right();
+  bool is_behind_restart() const;
   bool is_contradicted();
   void unpack_wrapper();
   Step take_batch();
@@ -144,6 +163,7 @@ class SegmentFile::Impl {
   std::int64_t size_;
   log::Window window_;
   std::optional<Offset> base_;
+  std::string directory_;
   std::string index_path_;
   bool has_successor_ = false;
 
@@ -250,6 +270,17 @@ bool SegmentFile::Impl::extent_is_right() {
   return next && is_sound(*next, end);
 }
 
+// Behind what was synced before the host restarted anything may be missing, so that the log ends at what is no batch.
+bool SegmentFile::Impl::is_behind_restart() const {
+  if (!base_) return false;
+  try {
+    const auto point = log::PartitionDirectory(directory_, os::filesystem_of(directory_).network).suspect_from();
+    return point && (*base_ > point->segment || (*base_ == point->segment && position_ >= point->position.value));
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 // Whether the batch behind this one has an offset that this one already covers.
 bool SegmentFile::Impl::is_contradicted() {
   const auto end = position_ + header_.size();
@@ -332,8 +363,8 @@ SegmentFile::Step SegmentFile::Impl::next() {
     finding_ = {{position_}, {position_}, expected_, {}};
     return Step::end;
   }
-  const bool is_last = position_ + header_.size() >= size_ && !has_successor_;
-  if (found == Look::bad_checksum && !is_last && extent_is_right()) return take_bad_batch();
+  if (is_behind_restart()) return pass_over(std::max(position_, file_.size()), Step::torn_tail);
+  if (found == Look::bad_checksum && extent_is_right()) return take_bad_batch();
   return behind_no_batch();
 }
 

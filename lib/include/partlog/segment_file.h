@@ -2,7 +2,8 @@
 // snapshot of KRaft metadata (.checkpoint). Nothing is written and no lock is taken; a writer may be at work meanwhile.
 //
 // Where other readers stop, this one goes on: it says what is wrong at which position, and looks for the next batch behind it.
-// What a torn tail is, which is no damage, it decides as a writer does.
+// What a torn tail is, which is no damage, it decides as a writer does; but a batch at the end that is whole and has a wrong
+// checksum is damage, unless the host has restarted since it was written.
 //
 // A SegmentFile belongs to one thread. Memory: a window of the file, and at most `largest_batch` bytes for a batch that is larger
 // and `decompression_limit` bytes for one whose records are asked for.
@@ -14,6 +15,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "partlog/error.h"
 #include "partlog/export.h"
@@ -60,6 +62,15 @@ struct BatchInfo {
     return static_cast<std::int32_t>((base_sequence + delta) & 0x7fffffff);
   }
 };
+
+// The paths of the segments of a partition directory, ours or a broker's, by ascending base offset. Error(not_found), Error(io).
+struct SegmentPath {
+  std::string path;
+  Offset base;
+};
+PARTLOG_EXPORT std::vector<SegmentPath> segment_paths(const std::string& partition_directory);
+// Where a partition of a topic lies.
+PARTLOG_EXPORT std::string partition_directory(const std::string& topic_directory, int partition);
 
 PARTLOG_EXPORT const char* compression_name(Compression codec);  // "none", "gzip", "snappy", "lz4", "zstd"
 
