@@ -555,6 +555,14 @@ TEST_F(GroupMemberTest, StrangersAmongTheMembersAreInNobodysWay) {
                           [](const auto& notice) { return notice.find("foo.lock") != std::string::npos; }),
             1);
   GroupChange(group()).require_no_owner("other");
+  one.member.leave();
+
+  // Nor where the table names one.
+  os::replace_file(group().directory() + "/group.properties",
+                   "assignor=sticky\ngeneration=1\nmember.foo.assigned=t:0\nmember.pipe.assigned=\ntopic.t=id 1\n", false);
+  EXPECT_TRUE(group().state().members.empty());
+  Consumer three(store_, "g", {"t"});
+  ASSERT_TRUE(until({&three}, [&] { return three.partitions().size() == 1; }));
 }
 
 TEST_F(GroupMemberTest, HolderOfAClaimThatTheGroupDoesNotKnow) {
