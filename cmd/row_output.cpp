@@ -232,8 +232,7 @@ void RowOutput::put_escaped(std::string_view bytes) {
           append_json_string(escaped, {from, 1});
           escaped = escaped.substr(1, escaped.size() - 2);
         }
-        std::memcpy(to, escaped.data(), escaped.size());
-        to += escaped.size();
+        to += escaped.copy(to, escaped.size());
       }
     }
     to_ = to;

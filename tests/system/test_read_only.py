@@ -18,6 +18,7 @@ class ReadOnly(harness.Test):
         ["get-offsets", "t", "--time", "earliest"],
         ["list-groups"], ["describe-group", "g"], ["describe-group", "g", "--members", "--json"], ["check-lag", "-g", "g", "--max", "100"],
         ["reset-offset", "-g", "g", "t", "--to-latest", "--export"], ["locks"], ["locks", "--all"],
+        ["dump", "t"], ["dump", "t", "--records"], ["dump", "t:0:3", "--json"],
         ["help"], ["--version"],
     )
     # They write nothing, but say what the real run would say.
