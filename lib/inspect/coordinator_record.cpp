@@ -13,10 +13,10 @@ namespace partlog {
 namespace {
 
 // A message as text, after Kafka's message schemas (group-coordinator and transaction-coordinator, resources/common/message):
-// fields as name:type, separated by blanks. Types: b int8, h int16, i int32, l int64, s string, S string or null, y bytes, d
-// UUID, [type] array, ?[type] array or null, {fields} structure. "~" at the front: a flexible version (KIP-482), where lengths
-// are unsigned varints, one more than they say, and tagged fields end each structure: <number name:type …>, of a structure behind
-// all others.
+// fields as name:type, separated by blanks. Types: b int8, h int16, i int32, l int64, s string, S string or null, y bytes, Y bytes
+// or null, d UUID, p the group's protocol type, U and A its members' subscriptions and assignments, [type] array, ?[type] array or
+// null, {fields} structure. "~" at the front: a flexible version (KIP-482), where lengths are unsigned varints, one more than they
+// say, and tagged fields end each structure: <number name:type ...>, of a structure behind all others.
 struct Version {
   int first;
   int last;
@@ -39,21 +39,21 @@ constexpr std::array offset_commit = {
 };
 constexpr std::array group_metadata = {
     Version{0, 0,
-            "protocolType:s generation:i protocol:S leader:S members:[{memberId:s clientId:s clientHost:s sessionTimeout:i "
-            "subscription:y assignment:y}]"},
+            "protocolType:p generation:i protocol:S leader:S members:[{memberId:s clientId:s clientHost:s sessionTimeout:i "
+            "subscription:U assignment:A}]"},
     Version{1, 1,
-            "protocolType:s generation:i protocol:S leader:S members:[{memberId:s clientId:s clientHost:s rebalanceTimeout:i "
-            "sessionTimeout:i subscription:y assignment:y}]"},
+            "protocolType:p generation:i protocol:S leader:S members:[{memberId:s clientId:s clientHost:s rebalanceTimeout:i "
+            "sessionTimeout:i subscription:U assignment:A}]"},
     Version{
         2, 2,
-        "protocolType:s generation:i protocol:S leader:S currentStateTimestamp:l members:[{memberId:s clientId:s clientHost:s "
-        "rebalanceTimeout:i sessionTimeout:i subscription:y assignment:y}]"},
+        "protocolType:p generation:i protocol:S leader:S currentStateTimestamp:l members:[{memberId:s clientId:s clientHost:s "
+        "rebalanceTimeout:i sessionTimeout:i subscription:U assignment:A}]"},
     Version{3, 3,
-            "protocolType:s generation:i protocol:S leader:S currentStateTimestamp:l members:[{memberId:s groupInstanceId:S "
-            "clientId:s clientHost:s rebalanceTimeout:i sessionTimeout:i subscription:y assignment:y}]"},
+            "protocolType:p generation:i protocol:S leader:S currentStateTimestamp:l members:[{memberId:s groupInstanceId:S "
+            "clientId:s clientHost:s rebalanceTimeout:i sessionTimeout:i subscription:U assignment:A}]"},
     Version{4, 4,
-            "~protocolType:s generation:i protocol:S leader:S currentStateTimestamp:l members:[{memberId:s groupInstanceId:S "
-            "clientId:s clientHost:s rebalanceTimeout:i sessionTimeout:i subscription:y assignment:y}]"},
+            "~protocolType:p generation:i protocol:S leader:S currentStateTimestamp:l members:[{memberId:s groupInstanceId:S "
+            "clientId:s clientHost:s rebalanceTimeout:i sessionTimeout:i subscription:U assignment:A}]"},
 };
 // KIP-848.
 constexpr std::array consumer_group = {Version{0, 0, "~epoch:i <0 metadataHash:l>"}};
@@ -71,6 +71,13 @@ constexpr std::array transaction_log = {
             "partitionIds:[i]}] transactionLastUpdateTimestampMs:l transactionStartTimestampMs:l <0 previousProducerId:l 1 "
             "nextProducerId:l 2 clientTransactionVersion:h 3 nextProducerEpoch:h>"},
 };
+
+// Kafka's ConsumerProtocolSubscription and ConsumerProtocolAssignment, by version.
+constexpr std::array<std::string_view, 4> subscriptions = {
+    "topics:[s] userData:Y", "topics:[s] userData:Y ownedPartitions:[{topic:s partitions:[i]}]",
+    "topics:[s] userData:Y ownedPartitions:[{topic:s partitions:[i]}] generationId:i",
+    "topics:[s] userData:Y ownedPartitions:[{topic:s partitions:[i]}] generationId:i rackId:S"};
+constexpr std::array<std::string_view, 1> assignments = {"assignedPartitions:[{topic:s partitions:[i]}] userData:Y"};
 
 constexpr std::string_view member_key = "groupId:s memberId:s";
 constexpr std::array group_messages = {
@@ -173,8 +180,18 @@ class Reader {
         return string(false);
       case 'S':
         return string(true);
+      case 'p':
+        if (!string(false)) return false;
+        of_consumers_ = out_.ends_with("\"consumer\"");
+        return true;
       case 'y':
-        return base64_bytes();
+        return base64_bytes(false);
+      case 'Y':
+        return base64_bytes(true);
+      case 'U':
+        return protocol_bytes(subscriptions);
+      case 'A':
+        return protocol_bytes(assignments);
       case 'd':
         return uuid();
       default:
@@ -336,13 +353,34 @@ class Reader {
     out_ += text;
   }
 
-  bool base64_bytes() {
+  bool base64_bytes(bool may_be_null) {
     std::string_view bytes;
     bool is_null = false;
-    if (!take_bytes<std::int32_t>(bytes, is_null) || is_null) return false;
+    if (!take_bytes<std::int32_t>(bytes, is_null) || (is_null && !may_be_null)) return false;
+    is_null ? void(out_ += "null") : append_quoted(bytes);
+    return true;
+  }
+
+  void append_quoted(std::string_view bytes) {
     out_ += '"';
     append_base64(out_, bytes, base64, true);
     out_ += '"';
+  }
+
+  // What consumers tell each other, if they are that: a version, and a message that is not flexible.
+  bool protocol_bytes(std::span<const std::string_view> schemas) {
+    std::string_view bytes;
+    bool is_null = false;
+    if (!take_bytes<std::int32_t>(bytes, is_null) || is_null) return false;
+    const auto before = out_.size();
+    std::int16_t version = -1;
+    Reader inside(bytes, false, out_);
+    if (of_consumers_ && inside.take(version) && version >= 0) {
+      auto schema = schemas[std::min<std::size_t>(static_cast<std::size_t>(version), schemas.size() - 1)];
+      if (inside.structure(schema) && inside.is_at_end()) return true;
+    }
+    out_.resize(before);
+    append_quoted(bytes);
     return true;
   }
 
@@ -357,6 +395,7 @@ class Reader {
 
   std::string_view bytes_;
   bool flexible_;
+  bool of_consumers_ = false;
   std::string& out_;
 };
 

@@ -186,6 +186,57 @@ def dump_complaints(stderr):
             if not line.startswith(headings) or (at + 1 < len(lines) and lines[at + 1].startswith(" "))]
 
 
+def dump_lines(files, *options):
+    """{file: the lines that Kafka's dump tool prints of it}, but those about the file as a whole. A file that ends the tool ends this."""
+    out, _ = kafka("dump", *options, "--files", ",".join(map(str, files)))
+    lines, current = {}, None
+    for line in out.splitlines():
+        if line.startswith("Dumping "):
+            current = lines.setdefault(line.removeprefix("Dumping "), [])
+        elif not line.startswith(("Log starting offset: ", "Snapshot end offset: ")):
+            current.append(line)
+    return lines
+
+
+def _kafkas(value):
+    """A field of our dump as Kafka's tool writes it; null is -1 there."""
+    return "-1" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+KAFKAS_TSTYPE = {"create": "CreateTime", "logappend": "LogAppendTime", "none": "NoTimestampType"}
+
+
+def batch_as_kafka_has_it(row, milliseconds):
+    """A line of `dump --json` as the line that Kafka's tool prints of the same batch."""
+    if row["magic"] < 2:
+        head = ["offset: %d" % row["lastOffset"]]
+    else:
+        names = ("baseOffset", "lastOffset", "count", "baseSequence", "lastSequence", "producerId", "producerEpoch", "partitionLeaderEpoch",
+                 "isTransactional", "isControl")
+        head = ["%s: %s" % (name, _kafkas(row[name])) for name in names]
+        horizon = row["deleteHorizonMs"]
+        head.append("deleteHorizonMs: " + ("OptionalLong.empty" if horizon is None else "OptionalLong[%d]" % horizon))
+    tail = ["position: %d" % row["position"], "%s: %d" % (KAFKAS_TSTYPE[row["tstype"]], milliseconds(row["timestamp"]))]
+    tail += ["%s: %s" % (name, _kafkas(row[name])) for name in ("size", "magic", "compresscodec", "crc", "isvalid")]
+    return " ".join(head + tail)
+
+
+def record_as_kafka_has_it(row, content, milliseconds, magic):
+    """A line of `dump --records --json` as the line of Kafka's tool, with HexDecoder for key and value."""
+    key, value = content(row, "key"), content(row, "value")
+    sizes = ["-1" if part is None else str(len(part)) for part in (key, value)]
+    line = "| offset: %d %s: %d keySize: %s valueSize: %s" % (row["offset"], KAFKAS_TSTYPE[row["tstype"]], milliseconds(row["timestamp"]), *sizes)
+    if magic < 2:
+        line += " isValid: true"
+    else:
+        line += " sequence: %s headerKeys: [%s]" % (_kafkas(row["sequence"]), ",".join(h["name"] for h in row["headers"]))
+    if row["controlType"] in ("ABORT", "COMMIT"):
+        return line + " endTxnMarker: %s coordinatorEpoch: %d" % (row["controlType"], row["coordinatorEpoch"])
+    if row["controlType"]:
+        return line
+    return line + ("" if key is None else " key: " + key.hex()) + ("" if value is None else " payload: " + value.hex())
+
+
 def check_indexes(files):
     """Complaints of the dump tool about .index and .timeindex files: the check a broker makes at start, then every entry."""
     names = ",".join(map(str, files))

@@ -4,8 +4,10 @@ Needs bash, Maven, a JDK from 17 on, and the network the first time. Without the
 PARTLOG_KAFKA_REQUIRED is set: then that is a failure.
 """
 
+import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -18,6 +20,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve
 
 import beside  # noqa: E402
 import harness  # noqa: E402
+from test_dump import content as content_of, milliseconds  # noqa: E402
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 T0 = 1_700_000_000_000
@@ -179,6 +182,56 @@ class Files(KafkaTest):
                 self.produce(b"behind\n", topic=topic)
                 partitions.append((self.partition(topic), interval))
         self.assert_indexed_as_a_broker_does(partitions)
+
+    def test_dump_says_of_every_file_what_kafkas_tool_says(self):
+        self.expect_sound = False  # the reader that checks stores knows format v2 alone
+        rng = harness.new_random("dump")
+        for codec in CODECS:
+            self.create(codec, segment_bytes=150_000)
+            self.produce(as_input(mixed_records(rng, 300)), "-J", "-z", codec, "--batch-size", "3000", topic=codec)
+        logs = [log for form in sorted(FIXTURES.glob("*/")) if form.name != "v2-tail" for log in form.glob("*.log")]  # zeros end their tool
+        logs += [log for codec in CODECS for log in segments_of(self.partition(codec))]
+        where = os.environ.get("PARTLOG_SEGMENTS")
+        if where:
+            logs += [log for log in sorted(Path(where).glob("*/*/*.log")) if log.stat().st_size and "invalid_crc" not in str(log)]
+            logs += sorted(Path(where).glob("*/*/*.checkpoint"))
+        plain = beside.dump_lines(logs, "--print-data-log", "--key-decoder-class", "HexDecoder", "--value-decoder-class", "HexDecoder")
+        batches = records = 0
+        for log in logs:
+            theirs = plain[str(log)]
+            ours = self.run_program("dump", str(log), "--json").json_lines()
+            want = [line for line in theirs if not line.startswith("|")]
+            self.assert_records([beside.batch_as_kafka_has_it(row, milliseconds) for row in ours], want, f"{log}: batches")
+            magic = [row["magic"] for row in ours for _ in range(row["count"])]
+            rows = self.run_program("dump", str(log), "--json", "--records").json_lines()
+            self.assertEqual(len(rows), len(magic))
+            got = [beside.record_as_kafka_has_it(row, content_of, milliseconds, m) for row, m in zip(rows, magic)]
+            # Of control records of KRaft, and of messages of the old formats, the tool has more to say.
+            want = [re.sub(r"(isValid: \w+) crc: \d+", r"\1", re.sub(r" (LeaderChange|SnapshotHeader|SnapshotFooter|KRaftV\w+):? .*", "", line))
+                    for line in theirs if line.startswith("|")]
+            self.assert_records(got, want, f"{log}: records")
+            batches, records = batches + len(ours), records + len(rows)
+        self.assertGreater(batches, 400)
+        beside.say(f"dump: {batches} batches and {records} records of {len(logs)} files are the same lines")
+
+    def test_dump_decodes_what_kafkas_tool_decodes(self):
+        where = os.environ.get("PARTLOG_SEGMENTS")
+        if not where:
+            self.left_out("PARTLOG_SEGMENTS does not name a directory of segments that brokers wrote")
+        count = 0
+        for topic, option in (("__consumer_offsets", "--offsets-decoder"), ("__transaction_state", "--transaction-log-decoder")):
+            logs = [log for log in sorted(Path(where).glob(f"*/{topic}-*/*.log")) if log.stat().st_size]
+            theirs = beside.dump_lines(logs, option)
+            for log in logs:
+                rows = self.run_program("dump", str(log), "--json", "--records", "--decode").json_lines()
+                for row, line in zip(rows, [line for line in theirs[str(log)] if line.startswith("|")]):
+                    if row["controlType"]:
+                        continue
+                    key, value = re.search(r" key: (.*?)(?: payload: (.*))?$", line).groups()
+                    self.assertEqual(row["key"], json.loads(key), line)
+                    self.assertEqual(row["value"], None if row["value"] is None else json.loads(value), line)
+                    count += 1
+        self.assertGreater(count, 100)
 
     def test_index_interval_is_counted_to_the_byte(self):
         one = [as_input([(None, b"v" * 40, [], T0 + n % 5)]) for n in range(30)]
