@@ -13,10 +13,10 @@ namespace partlog {
 namespace {
 
 // A message as text, after Kafka's message schemas (group-coordinator and transaction-coordinator, resources/common/message):
-// fields as name:type, separated by blanks. Types: b int8, h int16, i int32, l int64, s string, S string or null, y bytes, Y bytes
-// or null, d UUID, p the group's protocol type, U and A its members' subscriptions and assignments, [type] array, ?[type] array or
-// null, {fields} structure. "~" at the front: a flexible version (KIP-482), where lengths are unsigned varints, one more than they
-// say, and tagged fields end each structure: <number name:type ...>, of a structure behind all others.
+// fields as name:type, separated by blanks. Types: b int8, h int16, i int32, l int64, s string, S string or null, y bytes, Y
+// bytes or null, d UUID, p the group's protocol type, U and A its members' subscriptions and assignments, [type] array, ?[type]
+// array or null, {fields} structure. "~" at the front: a flexible version (KIP-482), where lengths are unsigned varints, one more
+// than they say, and tagged fields end each structure: <number name:type ...>, of a structure behind all others.
 struct Version {
   int first;
   int last;
