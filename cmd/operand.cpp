@@ -48,7 +48,14 @@ Operand resolve_operand(const std::string& text, const Globals& globals, std::op
   if (!is_file && !open_if_there(globals, store)) {
     throw Error(ErrorCode::not_found, "no file '" + text + "', and no store to look for a topic in");
   }
-  if (!is_file) return {{}, *address, store->topic(address->topic)};
+  if (!is_file) {
+    try {
+      return {{}, *address, store->topic(address->topic)};
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::not_found) throw;
+      throw Error(ErrorCode::not_found, std::string(error.what()) + ", and no file '" + text + "'");
+    }
+  }
   std::optional<Topic> topic;
   try {
     topic = store->find_topic(address->topic);

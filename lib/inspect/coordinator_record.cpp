@@ -15,8 +15,9 @@ namespace {
 // A message as text, after Kafka's message schemas (group-coordinator and transaction-coordinator, resources/common/message):
 // fields as name:type, separated by blanks. Types: b int8, h int16, i int32, l int64, s string, S string or null, y bytes, Y
 // bytes or null, d UUID, p the group's protocol type, U and A its members' subscriptions and assignments, [type] array, ?[type]
-// array or null, {fields} structure. "~" at the front: a flexible version (KIP-482), where lengths are unsigned varints, one more
-// than they say, and tagged fields end each structure: <number name:type ...>, of a structure behind all others.
+// array or null, {fields} structure, *{fields} structure or null. "~" at the front: a flexible version (KIP-482), where lengths
+// are unsigned varints, one more than they say, and tagged fields end each structure: <number name:type ...>, of a structure
+// behind all others.
 struct Version {
   int first;
   int last;
@@ -59,6 +60,14 @@ constexpr std::array group_metadata = {
 constexpr std::array consumer_group = {Version{0, 0, "~epoch:i <0 metadataHash:l>"}};
 constexpr std::array consumer_partitions = {
     Version{0, 0, "~topics:[{topicId:d topicName:s numPartitions:i partitionMetadata:[{partition:i racks:[s]}]}]"}};
+constexpr std::array consumer_member = {
+    Version{0, 0,
+            "~instanceId:S rackId:S clientId:s clientHost:s subscribedTopicNames:[s] subscribedTopicRegex:S rebalanceTimeoutMs:i "
+            "serverAssignor:S <0 classicMemberMetadata:*{sessionTimeoutMs:i supportedProtocols:[{name:s metadata:y}]}>"}};
+constexpr std::array consumer_assignment = {Version{
+    0, 0,
+    "~memberEpoch:i previousMemberEpoch:i state:b assignedPartitions:[{topicId:d partitions:[i] <0 assignmentEpochs:?[i]>}] "
+    "partitionsPendingRevocation:[{topicId:d partitions:[i] <0 assignmentEpochs:?[i]>}]"}};
 constexpr std::array consumer_target = {Version{0, 0, "~assignmentEpoch:i <0 assignmentTimestamp:l>"}};
 constexpr std::array consumer_target_member = {Version{0, 0, "~topicPartitions:[{topicId:d partitions:[i]}]"}};
 constexpr std::array consumer_regex = {Version{0, 0, "~topics:[s] version:l timestamp:l"}};
@@ -85,8 +94,10 @@ constexpr std::array group_messages = {
     Message{2, 2, "group:s", group_metadata},
     Message{3, 3, "groupId:s", consumer_group},
     Message{4, 4, "groupId:s", consumer_partitions},
+    Message{5, 5, member_key, consumer_member},
     Message{6, 6, "groupId:s", consumer_target},
     Message{7, 7, member_key, consumer_target_member},
+    Message{8, 8, member_key, consumer_assignment},
     Message{16, 16, "groupId:s regularExpression:s", consumer_regex},
 };
 constexpr std::array transaction_messages = {Message{0, 0, "transactionalId:s", transaction_log}};
@@ -166,6 +177,7 @@ class Reader {
       return true;
     }
     if (type == '[' || type == '?') return array(schema);
+    if (type == '*') return structure_or_null(schema);
     schema.remove_prefix(1);
     switch (type) {
       case 'b':
@@ -197,6 +209,17 @@ class Reader {
       default:
         return false;
     }
+  }
+
+  bool structure_or_null(std::string_view& schema) {
+    std::int8_t is_there = 0;
+    if (!take(is_there)) return false;
+    schema.remove_prefix(1);
+    if (is_there >= 0) return value(schema);
+    out_ += "null";
+    schema.remove_prefix(1);
+    schema.remove_prefix(end_of_type(schema) + 1);
+    return true;
   }
 
   bool array(std::string_view& schema) {
@@ -251,10 +274,18 @@ class Reader {
     return true;
   }
 
+  static std::size_t end_of_field(std::string_view schema, std::size_t at) {
+    for (std::size_t depth = 0; at < schema.size() && (schema[at] != ' ' || depth > 0); ++at) {
+      if (schema[at] == '[' || schema[at] == '{') ++depth;
+      if (schema[at] == ']' || schema[at] == '}') --depth;
+    }
+    return at;
+  }
+
   static std::string_view find_tag(std::string_view known, std::uint32_t tag) {
     while (!known.empty()) {
       const auto blank = known.find(' ');
-      const auto end = std::min(known.find(' ', blank + 1), known.size());
+      const auto end = end_of_field(known, blank + 1);
       std::uint32_t number = 0;
       std::from_chars(known.data(), known.data() + blank, number);
       if (number == tag) return known.substr(blank + 1, end - blank - 1);

@@ -233,6 +233,20 @@ class Files(KafkaTest):
                     count += 1
         self.assertGreater(count, 100)
 
+    def test_dump_decodes_every_version_that_kafka_writes(self):
+        lines = [line.split("\t") for line in beside.kafka("run", "CoordinatorRecords")[0].splitlines()]
+        self.assertGreater(len(lines), 30)
+        for topic in ("__consumer_offsets", "__transaction_state"):
+            self.create(topic)
+            mine = [line for line in lines if line[0] == topic]
+            self.produce(as_input([(bytes.fromhex(key), bytes.fromhex(value), [], T0) for _, _, key, _, _, value, _ in mine]), "-J", topic=topic)
+            rows = self.run_program("dump", topic, "--json", "--records", "--decode").json_lines()
+            self.assertEqual(len(rows), len(mine))
+            for row, (_, kind, _, key, version, value, value_json) in zip(rows, mine):
+                with self.subTest(topic=topic, type=kind, version=version, bytes=value):
+                    self.assertEqual(row["key"], {"type": kind, "data": json.loads(key)})
+                    self.assertEqual(row["value"], {"version": version, "data": json.loads(value_json)})
+
     def test_index_interval_is_counted_to_the_byte(self):
         one = [as_input([(None, b"v" * 40, [], T0 + n % 5)]) for n in range(30)]
         self.create("measure")
