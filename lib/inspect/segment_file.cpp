@@ -143,6 +143,7 @@ class SegmentFile::Impl {
   std::uint32_t checksum_in_pieces(const BatchHeader& header);
   bool is_sound(const BatchHeader& header, std::int64_t position);
   std::optional<BatchHeader> header_at(std::int64_t position);
+  std::optional<BatchHeader> header_behind(std::int64_t position, std::int64_t size_before);
   bool extent_is_right();
   bool is_behind_restart() const;
   bool is_contradicted();
@@ -429,13 +430,26 @@ std::int64_t SegmentFile::Impl::indexed(Predicate is_before) {
   }
 }
 
+// The header of the next batch, where the one before it has this size: small ones are read many at a time.
+std::optional<BatchHeader> SegmentFile::Impl::header_behind(std::int64_t position, std::int64_t size_before) {
+  constexpr std::int64_t worth_a_call = 4096;
+  if (size_before >= worth_a_call) return header_at(position);
+  const auto header = format::read_whole_header(window_.view(position, batch_header_size));
+  if (!header || format::header_fault(*header) != nullptr || header->size() > size_ - position) return std::nullopt;
+  return header;
+}
+
 // Goes by headers alone from `start` to the first batch for which `is_before` does not hold. If no sound batch stands there, all
 // has to be read.
 template <class Predicate>
 void SegmentFile::Impl::skip(std::int64_t start, Predicate is_before) {
   auto at = start;
   std::optional<BatchHeader> header;
-  while (at < size_ && (header = header_at(at)) && is_before(*header, at)) at += header->size();
+  std::int64_t last_size = 0;
+  while (at < size_ && (header = header_behind(at, last_size)) && is_before(*header, at)) {
+    last_size = header->size();
+    at += last_size;
+  }
   const bool is_safe = at == size_ || (header && is_sound(*header, at));
   seek({is_safe ? at : start});
 }
