@@ -12,6 +12,10 @@ namespace partlog::cmd {
 namespace {
 
 int run_command(const CommandEntry& entry, Globals& globals, std::vector<std::string> arguments) {
+  if (globals.help) {  // before the name of the command
+    print_help(entry);
+    return status_done;
+  }
   auto command = entry.make();
   OptionSet options;
   command->declare(options);

@@ -271,9 +271,9 @@ void Consume::parse_start(const std::string& text) {
     range_.until = parse_time_or_ms(text.substr(2), "--offset", now(), zone_);
   } else if (text.starts_with("s@")) {
     range_.start = {StartPoint::Kind::time, parse_time_or_ms(text.substr(2), "--offset", now(), zone_).value};
-  } else if (text == "beginning") {
+  } else if (text == "beginning" || text == "earliest") {
     range_.start = {StartPoint::Kind::beginning, 0};
-  } else if (text == "end") {
+  } else if (text == "end" || text == "latest") {
     range_.start = {StartPoint::Kind::end, 0};
   } else if (text == "stored") {
     if (!group_) throw UsageError("--offset stored is the position of a group, and no group is named");
@@ -283,7 +283,7 @@ void Consume::parse_start(const std::string& text) {
   } else if (number) {
     range_.start = {StartPoint::Kind::offset, *number};
   } else {
-    throw UsageError("--offset is beginning, end, N, -N, s@TIME or e@TIME, not '" + text + "'");
+    throw UsageError("--offset is beginning, end, stored, N, -N, s@TIME or e@TIME, not '" + text + "'");
   }
 }
 

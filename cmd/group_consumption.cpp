@@ -182,6 +182,7 @@ void GroupConsumption::revoke(const TopicPartition& partition) {
   const auto owned = std::find_if(owned_.begin(), owned_.end(), [&](const Owned& other) { return other.partition == partition; });
   if (owned == owned_.end()) return member_->release(partition);
   owned->revoked = true;
+  detail(name_of(partition) + " goes to another member of group \"" + group_.name() + "\"");
   watch_.reset();
   delivery_.flush();
 }
@@ -199,6 +200,8 @@ void GroupConsumption::take(const AssignedPartition& assigned) {
       owned.committed = start;
       owned.arrivals = {store_, topic, assigned.partition, start};
     }
+    detail(name_of(owned.partition) + " is ours in group \"" + group_.name() + "\", from offset " +
+           std::to_string(owned.cursor->next().value));
     if (!options_.follow) owned.cursor->release();
   } catch (const Error& error) {
     outcome_.fail(error);

@@ -53,8 +53,8 @@ struct Habit {
 
 // What users of kcat and of Kafka's tools type, and what it is here.
 constexpr Habit habits[] = {
-    {"-t", "the topic is an operand: partlog consume TOPIC"},
-    {"--topic", "the topic is an operand: partlog consume TOPIC"},
+    {"-t", "topics are operands: partlog consume TOPIC, partlog produce TOPIC"},
+    {"--topic", "topics are operands: partlog consume TOPIC, partlog produce TOPIC"},
     {"-C", "the command comes first: partlog consume TOPIC"},
     {"-P", "the command comes first: partlog produce TOPIC"},
     {"-L", "the command comes first: partlog list-topics, or describe-topic"},

@@ -100,7 +100,7 @@ TEST(Options, OneMessageForEachMistake) {
   EXPECT_EQ(failure({"t", "--timeout", "5"}), "--timeout needs a duration such as 500ms, 10s or 1h30m, not '5'");
   EXPECT_EQ(failure({"t", "--timeout", "36501d"}), "--timeout: '36501d' is out of range: 36500d at most");
   EXPECT_EQ(failure({"t", "--only"}), "--only goes with --offset or --follow only");
-  EXPECT_EQ(failure({"t", "-t", "x"}), "unknown option -t (the topic is an operand: partlog consume TOPIC)");
+  EXPECT_EQ(failure({"t", "-t", "x"}), "unknown option -t (topics are operands: partlog consume TOPIC, partlog produce TOPIC)");
   EXPECT_EQ(failure({"t", "--bootstrap-server=x"}),
             "unknown option --bootstrap-server (there is no broker: --dir names the directory of the store)");
   EXPECT_EQ(failure({"t", "-n"}), "there is no -n");
