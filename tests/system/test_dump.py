@@ -312,6 +312,7 @@ class Ranges(DumpTest):
 
     def test_nothing_before_the_range_is_read(self):
         self.need("strace")
+        self.need_plain_build()
         last = self.whole[-1]
         trace = os.path.join(self.directory, "trace")
         self.run_program("-o", trace, "-e", "trace=pread64,read", harness.PROGRAM, "dump", last["file"], "--from-offset", str(last["baseOffset"]),
