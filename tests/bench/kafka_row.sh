@@ -44,11 +44,11 @@ for round in $(seq "$rounds"); do
   topic=row-$round
   "$kafka" topics --bootstrap-server "$address" --create --topic "$topic" --partitions 1 >/dev/null
   "$partlog" -q -d "$work/store" create-topic "$topic"
-  sync "$work/in"  # neither side pays for the other's dirty pages
+  sync -f "$work"  # neither side pays for the other's dirty pages
   timed kafka_produce kafka_produce
-  sync "$work"
+  sync -f "$work"
   timed our_produce our_produce
-  sync "$work"
+  sync -f "$work"
   timed kafka_consume kafka_consume
   timed our_consume our_consume
   if [ "$round" = 1 ]; then
