@@ -97,9 +97,17 @@ void GroupFiles::require_offset_directories(const std::string& topic) const {
   }
 }
 
+// On a network file system a name that was not there once is not looked for again before its directory is opened anew.
+void GroupFiles::forget_what_was_missing(const std::string& topic) const {
+  for (const auto& directory : {format::offsets_path(directory_), format::topic_offsets_path(directory_, topic)}) {
+    os::File::open_if_exists(directory, os::File::Mode::read);
+  }
+}
+
 std::optional<format::OffsetFile> GroupFiles::offset(const std::string& topic, int partition) const {
   const auto path = format::offset_file_path(directory_, topic, partition);
   try {
+    if (network_) forget_what_was_missing(topic);
     const auto text = os::read_file(path);
     if (text) return format::parse_offset_file(*text, path);
     require_offset_directories(topic);

@@ -57,6 +57,7 @@ class GroupFiles {
   os::FileLock open_lock(const std::string& parent, const std::string& path) const;
   void make_part(const std::string& directory) const;
   void require_offset_directories(const std::string& topic) const;
+  void forget_what_was_missing(const std::string& topic) const;
   [[noreturn]] void fail_deleted() const;
 
   std::string name_;

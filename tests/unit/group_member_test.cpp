@@ -22,6 +22,7 @@
 #include "os/directory.h"
 #include "os/file_lock.h"
 #include "os/host.h"
+#include "os/system.h"
 #include "partlog/locks.h"
 #include "support/child_process.h"
 #include "support/log_fixture.h"
@@ -768,6 +769,44 @@ class NetworkGroupMemberTest : public GroupMemberTest {
     }
   }
 };
+
+// A client of a network file system remembers which names were missing until it opens their directory anew.
+class RememberingSystem : public os::System {
+ public:
+  int open(const char* path, int flags, mode_t mode) override {
+    if ((flags & O_CREAT) == 0 && missing_.contains(path)) {
+      errno = ENOENT;
+      return -1;
+    }
+    const int descriptor = System::open(path, flags, mode);
+    if (descriptor < 0 && errno == ENOENT) missing_.insert(path);
+    if (descriptor >= 0) std::erase_if(missing_, [&](const auto& name) { return name.starts_with(std::string(path) + "/"); });
+    return descriptor;
+  }
+
+ private:
+  std::set<std::string> missing_;
+};
+
+TEST_F(NetworkGroupMemberTest, PositionThatWasNotThereOnceIsLookedForAgain) {
+  const auto topic = make_topic();
+  append(topic, 0, 5);
+  Group::open_or_create(store_, "g");
+  ChildProcess other([&](Line& line) {
+    line.receive();
+    group().commit(store_, topic, 0, Offset{3});
+    return 0;
+  });
+  RememberingSystem system;
+  const os::ScopedSystem scoped(system);
+  EXPECT_FALSE(group().committed("t", 0));
+  other.line().send();
+  ASSERT_EQ(other.wait(), 0);
+  ASSERT_TRUE(group().committed("t", 0));
+  Consumer one(store_, "g", {"t"});
+  ASSERT_TRUE(until({&one}, [&] { return one.partitions().size() == 1; }));
+  EXPECT_EQ(group().committed("t", 0)->offset, Offset{3});
+}
 
 TEST_F(NetworkGroupMemberTest, TwoShareAndNothingIsWatched) {
   ASSERT_TRUE(store_.on_network());
