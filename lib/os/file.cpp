@@ -145,6 +145,8 @@ FileStatus status_from(const struct stat& found) {
           .is_regular = S_ISREG(found.st_mode)};
 }
 
+void File::drop_cached() const { ::posix_fadvise(fd_, 0, 0, POSIX_FADV_DONTNEED); }
+
 Mapping::Mapping(const File& file, std::int64_t position, std::size_t size) {
   if (size == 0) return;
   auto lead = static_cast<std::size_t>(position % ::sysconf(_SC_PAGESIZE));

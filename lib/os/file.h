@@ -58,6 +58,8 @@ class File {
   // support, no space): never an error, since the write itself will tell.
   bool preallocate(std::int64_t position, std::int64_t size);
   void sync_data();  // fdatasync
+  // What is kept of the file in this host's memory and not changed is read anew.
+  void drop_cached() const;
 
   FileStatus status() const;
   std::int64_t size() const { return status().size; }
