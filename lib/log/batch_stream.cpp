@@ -219,8 +219,8 @@ bool BatchStream::reread() {
   const bool has_successor = !bases().empty() && bases().back() > base;
   const auto again = [&] {
     open_ = open_at(base, position, expected, false);
-    // A client of a network file system may go on showing a page as it was before another host appended to it, if it took the page
-    // and the attributes of the file at different moments.
+    // A client of a network file system may go on showing a page as it was before another host appended to it, if it took the
+    // page and the attributes of the file at different moments.
     if (directory_.on_network()) open_->file.drop_cached();
     const auto now = open_->scanner.next();
     if (now == Scan::batch) open_ = open_at(base, position, expected, false);
