@@ -10,6 +10,10 @@ import termios
 import harness
 
 
+# Waits in a script for a file that the test makes; the test has waited for the script before.
+WAIT_FOR_GO = "while [ ! -e go ]; do sleep 0.01; done"
+
+
 def claim_holder(path):
     """The pid that holds the lock on this file, 0 if nobody does: the kernel's word, asked without taking the lock."""
     try:

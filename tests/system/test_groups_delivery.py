@@ -15,10 +15,6 @@ import time
 import groups
 import harness
 
-# Waits in a script for a file that the test makes; the test has waited for the script before.
-WAIT_FOR_GO = "while [ ! -e go ]; do sleep 0.01; done"
-
-
 class CrashStory(groups.GroupTest):
     """Twenty records, ten of them committed."""
 
@@ -59,7 +55,7 @@ class CrashStory(groups.GroupTest):
         self.check_again()
 
     def test_the_consumer_is_killed(self):
-        member = self.start_exec("cat > got; echo $$ > pid; touch started; " + WAIT_FOR_GO)
+        member = self.start_exec("cat > got; echo $$ > pid; touch started; " + groups.WAIT_FOR_GO)
         self.wait_for_file("started", member)
         self.assertEqual(self.position(), 10)
         member.kill()
@@ -70,7 +66,7 @@ class CrashStory(groups.GroupTest):
         self.check_again()
 
     def test_what_the_child_started_dies_with_the_member_too(self):
-        member = self.start_exec("cat > got; sh -c 'echo $$ > grandchild; touch started; %s; touch late' | cat" % WAIT_FOR_GO)
+        member = self.start_exec("cat > got; sh -c 'echo $$ > grandchild; touch started; %s; touch late' | cat" % groups.WAIT_FOR_GO)
         self.wait_for_file("started", member)
         member.kill()
         member.wait()
@@ -818,7 +814,7 @@ class Exec(groups.GroupTest):
     def check_waits_for_the_child(self, number):
         self.create()
         self.fill(20)
-        member = self.start_exec("cat > /dev/null; touch started; %s; echo done >> log" % WAIT_FOR_GO, "--exec-batch", "10")
+        member = self.start_exec("cat > /dev/null; touch started; %s; echo done >> log" % groups.WAIT_FOR_GO, "--exec-batch", "10")
         self.wait_for_file("started", member)
         member.send_signal(number)
         # A consumer that does not wait is gone, and its child killed, long before this.

@@ -48,7 +48,7 @@ class Fencing(groups.GroupTest):
         self.assertFalse(self.position())
 
     def test_with_exec(self):
-        member = self.member("-f", "%o\\n", "--exec", "cat > got; touch started; while [ ! -e go ]; do sleep 0.01; done", cwd=self.directory)
+        member = self.member("-f", "%o\\n", "--exec", "cat > got; touch started; " + groups.WAIT_FOR_GO, cwd=self.directory)
         self.wait_for_file("started", member)
         self.edit_offset(member="somebody-else")
         open(self.path("go"), "w").close()
