@@ -3,6 +3,7 @@
 #include <array>
 
 #include "messages.h"
+#include "record_output.h"
 #include "signals.h"
 #include "text.h"
 
@@ -48,18 +49,6 @@ constexpr std::array record_columns = {
     Column{"key", 12},
     Column{"value"},
 };
-
-std::string_view name_of(TimestampType type) {
-  switch (type) {
-    case TimestampType::create_time:
-      return "create";
-    case TimestampType::log_append_time:
-      return "logappend";
-    case TimestampType::none:
-      break;
-  }
-  return "none";
-}
 
 // Keys and values of control records (Kafka's ControlRecordType and EndTransactionMarker): int16 version, int16 type; and for the
 // end of a transaction int16 version, int32 epoch of the coordinator.
@@ -158,7 +147,7 @@ void LogDump::batch_row(const BatchInfo& batch) {
   horizon ? rows_.number(horizon->value) : rows_.null();
   rows_.number(batch.position.value);
   rows_.time(batch.max_timestamp);
-  rows_.word(name_of(batch.timestamp_type()));
+  rows_.word(timestamp_type_name(batch.timestamp_type()));
   rows_.number(batch.size);
   rows_.number(batch.magic);
   rows_.word(compression_name(batch.compression()));
@@ -184,7 +173,7 @@ void LogDump::record_row(const BatchInfo& batch, const Record& record) {
   rows_.begin();
   rows_.number(record.offset.value);
   rows_.time(record.timestamp);
-  rows_.word(name_of(batch.timestamp_type()));
+  rows_.word(timestamp_type_name(batch.timestamp_type()));
   rows_.number_or_null(batch.sequence(record.offset - batch.base_offset));
   control_cells(batch, record);
   rows_.headers(record.headers);

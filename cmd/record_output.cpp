@@ -32,18 +32,6 @@ inline void copy_in_blocks(char* to, const char* from, std::size_t size) {
   }
 }
 
-std::string_view timestamp_type_name(TimestampType type) {
-  switch (type) {
-    case TimestampType::create_time:
-      return "create";
-    case TimestampType::log_append_time:
-      return "logappend";
-    case TimestampType::none:
-      break;
-  }
-  return "none";
-}
-
 // `"name":"bytes"`, `"name_b64":"…"` or `"name":null`.
 void append_json_field(std::string& out, std::string_view name, Bytes bytes) {
   out += '"';
@@ -83,6 +71,18 @@ void append_big_endian(std::string& out, std::int32_t value) {
 std::int64_t length_of(Bytes bytes) { return bytes.is_null() ? -1 : static_cast<std::int64_t>(bytes.size()); }
 
 }  // namespace
+
+std::string_view timestamp_type_name(TimestampType type) {
+  switch (type) {
+    case TimestampType::create_time:
+      return "create";
+    case TimestampType::log_append_time:
+      return "logappend";
+    case TimestampType::none:
+      break;
+  }
+  return "none";
+}
 
 void append_json_record(std::string& out, const Record& record, const Origin& origin) {
   out += "{\"topic\":";

@@ -63,6 +63,9 @@ class RecordOutput {
   std::string scratch_;  // a record in the making
 };
 
+// `create`, `logappend` or `none`.
+std::string_view timestamp_type_name(TimestampType type);
+
 // One object and a newline.
 void append_json_record(std::string& out, const Record& record, const Origin& origin);
 

@@ -15,6 +15,7 @@ import time
 import groups
 import harness
 
+
 class CrashStory(groups.GroupTest):
     """Twenty records, ten of them committed."""
 
