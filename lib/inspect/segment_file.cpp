@@ -37,16 +37,18 @@ std::pair<std::string, std::string> split_path(const std::string& path) {
   return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
 }
 
-bool any_segment_behind(const std::string& directory, Offset base) {
+// The base offset of the next segment in the directory.
+std::optional<Offset> segment_behind(const std::string& directory, Offset base) {
+  std::optional<Offset> next;
   try {
-    const auto names = os::list_directory(directory);
-    return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+    for (const auto& name : os::list_directory(directory)) {
       const auto other = format::parse_segment_file_name(name, format::log_suffix);
-      return other && *other > base;
-    });
+      if (other && *other > base && (!next || *other < *next)) next = other;
+    }
   } catch (const Error&) {
-    return false;  // a directory that may not be listed: nothing is known of others
+    return std::nullopt;  // a directory that may not be listed: nothing is known of others
   }
+  return next;
 }
 
 BatchInfo info_of(const BatchHeader& header, std::int64_t position) {
@@ -99,7 +101,7 @@ class SegmentFile::Impl {
     if (base_) {
       expected_ = *base_;
       index_path_ = path.substr(0, path.size() - format::log_suffix.size()) + std::string(format::index_suffix);
-      has_successor_ = any_segment_behind(directory_, *base_);
+      successor_ = segment_behind(directory_, *base_);
     }
     is_placed_ = base_.has_value();
   }
@@ -128,7 +130,7 @@ class SegmentFile::Impl {
   const os::File& file() const { return file_; }
   std::int64_t size() const { return size_; }
   std::optional<Offset> base() const { return base_; }
-  bool has_successor() const { return has_successor_; }
+  bool has_successor() const { return successor_.has_value(); }
   const BatchInfo& info() const { return info_; }
   const Finding& finding() const { return finding_; }
   const std::string& records_fault() const { return records_fault_; }
@@ -166,7 +168,7 @@ class SegmentFile::Impl {
   std::optional<Offset> base_;
   std::string directory_;
   std::string index_path_;
-  bool has_successor_ = false;
+  std::optional<Offset> successor_;  // the base offset of the next segment
 
   std::int64_t position_ = 0;
   std::int64_t next_position_ = 0;
@@ -313,6 +315,8 @@ SegmentFile::Step SegmentFile::Impl::take_batch() {
   if (header_.base_offset < expected_) {
     finding_.reason = "its offset does not rise";
     expected_ = std::max(expected_, header_.next_offset());
+  } else if (successor_ && header_.last_offset() >= *successor_) {
+    finding_.reason = "its offset does not fit: the next segment begins with " + std::to_string(successor_->value);
   } else if (header_.base_offset > expected_ && (header_.last_offset() - expected_ > most_offsets || is_contradicted())) {
     finding_.reason = "its offset does not fit what is around it";
   } else {
@@ -343,9 +347,9 @@ SegmentFile::Step SegmentFile::Impl::pass_over(std::int64_t end, Step as) {
 SegmentFile::Step SegmentFile::Impl::behind_no_batch() {
   const auto found = log::first_batch_behind(file_, position_, is_placed_ ? expected_ : Offset{0});
   // A live writer may have finished the batch and appended others meanwhile.
-  if (!has_successor_ && look_again() == Look::batch) return take_batch();
+  if (!successor_ && look_again() == Look::batch) return take_batch();
   if (found) return pass_over(*found, Step::damage);
-  return pass_over(std::max(position_, file_.size()), has_successor_ ? Step::damage : Step::torn_tail);
+  return pass_over(std::max(position_, file_.size()), successor_ ? Step::damage : Step::torn_tail);
 }
 
 SegmentFile::Step SegmentFile::Impl::next() {
