@@ -1,17 +1,14 @@
 #include "background_writer.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
-#include <new>
 #include <utility>
+
+#include "signals.h"
 
 namespace partlog::cmd {
 namespace {
-
-constexpr std::size_t page = 4096;
 
 struct Written {
   std::size_t size;
@@ -28,36 +25,12 @@ Written write_all(int descriptor, const char* data, std::size_t size) {
   return {done, 0};
 }
 
-// Signals go to the threads that were there before.
-std::thread start_without_signals(auto function) {
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread;
-  try {
-    thread = std::thread(function);
-  } catch (...) {
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    throw;
-  }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return thread;
-}
-
 }  // namespace
-
-void FreePages::operator()(char* memory) const { std::free(memory); }
-
-Pages allocate_pages(std::size_t size) {
-  void* memory = std::aligned_alloc(page, (size + page - 1) / page * page);
-  if (memory == nullptr) throw std::bad_alloc();
-  return Pages(static_cast<char*>(memory));
-}
 
 BackgroundWriter::BackgroundWriter(int descriptor, std::size_t buffer_size) : descriptor_(descriptor) {
   for (std::size_t i = 1; i < buffers; ++i) empty_.push_back(allocate_pages(buffer_size));
-  thread_ = start_without_signals([this] { run(); });
+  const SignalsBlocked blocked;  // they go to the threads that were there before
+  thread_ = std::thread([this] { run(); });
 }
 
 BackgroundWriter::~BackgroundWriter() {

@@ -7,19 +7,13 @@
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
-#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
-namespace partlog::cmd {
+#include "pages.h"
 
-// Memory that begins on a page boundary.
-struct FreePages {
-  void operator()(char* memory) const;
-};
-using Pages = std::unique_ptr<char, FreePages>;
-Pages allocate_pages(std::size_t size);
+namespace partlog::cmd {
 
 class BackgroundWriter {
  public:

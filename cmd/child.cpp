@@ -15,6 +15,7 @@
 
 #include "output.h"
 #include "partlog/error.h"
+#include "signals.h"
 #include "text.h"
 
 extern char** environ;
@@ -34,23 +35,6 @@ struct Pipe {
     out = Descriptor(ends[0]);
     in = Descriptor(ends[1]);
   }
-};
-
-// Until the end of the scope.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    ::sigprocmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-  const sigset_t& before() const { return before_; }
-
- private:
-  sigset_t before_;
 };
 
 class BrokenPipeIgnored {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "block_pump.h"
 #include "messages.h"
 #include "signals.h"
 #include "text.h"
@@ -65,9 +66,8 @@ void Report::print() {
   output_.flush();
 }
 
-InputPump::InputPump(RecordInput& input, Producer& producer, SyncPolicy sync, bool keep_partitions,
-                     std::function<void()> after_call)
-    : input_(input), producer_(producer), sync_(sync), keep_partitions_(keep_partitions), after_call_(std::move(after_call)) {}
+InputPump::InputPump(RecordInput& input, Producer& producer, SyncPolicy sync, std::function<void()> after_call)
+    : input_(input), producer_(producer), sync_(sync), after_call_(std::move(after_call)) {}
 
 void InputPump::run(const InputFiles& files) {
   for (const auto& file : files.all()) {
@@ -90,6 +90,7 @@ bool InputPump::nothing_left() {
 
 void InputPump::run(const InputFiles::File& file) {
   input_.begin_file(file.name);
+  if (!file.waits) pump_blocks(file.descriptor);
   for (bool last = false; !last && !input_.complete();) {
     last = stop_requested();  // what had come in before the signal is still taken
     if (file.waits ? !wait(file.descriptor) : last) break;
@@ -106,6 +107,13 @@ void InputPump::run(const InputFiles::File& file) {
       meet_deadlines(last_input_);
     }
   }
+}
+
+void InputPump::pump_blocks(int descriptor) {
+  producer_failed_ = true;
+  const auto done = cmd::pump_blocks(descriptor, input_.format(), producer_, after_call_);
+  producer_failed_ = false;
+  input_.pass_over(done.lines, done.records);
 }
 
 // Until there is input (true) or a stop signal and none (false); meanwhile stores and syncs what becomes due.
@@ -142,11 +150,10 @@ void InputPump::meet_deadlines(Clock::time_point now) {
 }
 
 void InputPump::hand_over() {
-  constexpr std::span<const std::int32_t> no_partitions;
   for (auto records = input_.next(); !records.empty(); records = input_.next()) {
     std::uint64_t before = producer_.taken();
     try {
-      with_producer([&] { producer_.append(records, input_.sizes(), keep_partitions_ ? input_.partitions() : no_partitions); });
+      with_producer([&] { producer_.append(records, input_.sizes(), input_.partitions()); });
     } catch (const Error& error) {
       if (error.code() != ErrorCode::refused) throw;
       producer_failed_ = false;  // it is one record that cannot be stored

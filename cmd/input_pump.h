@@ -51,7 +51,7 @@ class Report {
 class InputPump {
  public:
   // `after_call` is called after each call of the producer.
-  InputPump(RecordInput& input, Producer& producer, SyncPolicy sync, bool keep_partitions, std::function<void()> after_call);
+  InputPump(RecordInput& input, Producer& producer, SyncPolicy sync, std::function<void()> after_call);
 
   // Stores the records of all files, until their end, the count asked for or a stop signal. What is left waiting in the producer
   // is the caller's to sync().
@@ -67,6 +67,7 @@ class InputPump {
   using Clock = std::chrono::steady_clock;
 
   void run(const InputFiles::File& file);
+  void pump_blocks(int descriptor);
   bool wait(int descriptor);
   std::optional<Clock::time_point> next_deadline() const;
   void meet_deadlines(Clock::time_point now);
@@ -77,7 +78,6 @@ class InputPump {
   RecordInput& input_;
   Producer& producer_;
   SyncPolicy sync_;
-  bool keep_partitions_;
   std::function<void()> after_call_;
   Clock::time_point last_input_ = Clock::now();
   bool producer_failed_ = false;

@@ -247,7 +247,6 @@ std::size_t Produce::record_limit(const Topic& topic) const {
 
 int Produce::feed(const Store& store, const Topic& topic, const InputFiles& files) {
   format_.limit = record_limit(topic);
-  bool keep_partition = format_.keep_partition;
   RecordInput input(std::move(format_));
   std::optional<Report> report;
   if (report_) {
@@ -259,7 +258,7 @@ int Produce::feed(const Store& store, const Topic& topic, const InputFiles& file
   };
   const SyncPolicy sync = storing_.sync;
   Producer producer(store, topic, std::move(storing_));
-  InputPump pump(input, producer, sync, keep_partition, print_report);
+  InputPump pump(input, producer, sync, print_report);
   auto failure = failure_of([&] { pump.run(files); });
   const auto last_failure = failure_of([&] {
     if (!pump.producer_failed()) producer.sync();

@@ -42,6 +42,17 @@ void RecordInput::begin_file(std::string name) {
   line_ = 0;
 }
 
+void RecordInput::begin_block(std::span<char> text) {
+  begin_file({});
+  splitter_.look_at(text);
+  all_given_ = 0;
+}
+
+void RecordInput::pass_over(std::uint64_t lines, std::uint64_t records) {
+  line_ += lines;
+  all_given_ += records;
+}
+
 std::span<const Record> RecordInput::next() {
   given_ = 0;
   if (!failure_) fill();

@@ -45,16 +45,24 @@ class RecordInput {
   std::span<char> room() { return splitter_.room(); }
   void filled(std::size_t size) { splitter_.filled(size); }
   void end_file() { at_end_of_file_ = true; }
+  // Records of these bytes alone, all of which have their delimiter, in place of a file; given() and lines() count anew.
+  void begin_block(std::span<char> text);
+  // As if so much had come in and been given already.
+  void pass_over(std::uint64_t lines, std::uint64_t records);
 
   // The next records among the bytes that came in, valid until the next call of any function here; none: more bytes are needed.
   // Error(refused) for what is no record or is too long, once all the records before it were given.
   std::span<const Record> next();
-  // Of the records that next() gave: bytes of the input, and partitions where JSON named them (else -1).
+  // Of the records that next() gave: bytes of the input, and with keep_partition the partitions, -1 where JSON named none.
   std::span<const std::uint32_t> sizes() const { return {sizes_.data(), given_}; }
-  std::span<const std::int32_t> partitions() const { return {partitions_.data(), given_}; }
+  std::span<const std::int32_t> partitions() const {
+    return {partitions_.data(), format_.keep_partition ? given_ : 0};
+  }
   // Where record `index` of those stood: "FILE: line 3".
   std::string place(std::size_t index) const { return place_of(lines_[index]); }
 
+  const InputFormat& format() const { return format_; }
+  std::uint64_t lines() const { return line_; }       // of the file
   std::uint64_t given() const { return all_given_; }  // how many records next() has given
   bool is_drained() const { return !failure_ && dropped_ == 0 && splitter_.pending().empty(); }  // no part of one is left
   bool complete() const { return left_ == 0; }  // as many as were asked for have been given

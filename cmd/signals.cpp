@@ -69,6 +69,16 @@ const std::atomic<bool>& stop_requested() { return stop_; }
 int stop_descriptor() { return pipe_[0]; }
 int signal_status() { return 128 + signal_.load(); }
 
+SignalsBlocked::SignalsBlocked() {
+  sigset_t all;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+}
+SignalsBlocked::~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+SignalsAllowed::SignalsAllowed(const sigset_t& before) { ::pthread_sigmask(SIG_SETMASK, &before, &blocked_); }
+SignalsAllowed::~SignalsAllowed() { ::pthread_sigmask(SIG_SETMASK, &blocked_, nullptr); }
+
 void survive_broken_pipes() { ::signal(SIGPIPE, SIG_IGN); }
 
 void die_of_broken_pipe() {

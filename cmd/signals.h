@@ -1,6 +1,8 @@
 // SIGINT, SIGTERM and SIGHUP ask a command to end after the record in hand; a second one ends it at once. Process-wide state.
 #pragma once
 
+#include <signal.h>
+
 #include <atomic>
 
 namespace partlog::cmd {
@@ -17,6 +19,31 @@ const std::atomic<bool>& stop_requested();
 int stop_descriptor();
 // 128 + the signal that came.
 int signal_status();
+
+// In this thread, and those that it starts, until the end of the scope.
+class SignalsBlocked {
+ public:
+  SignalsBlocked();
+  ~SignalsBlocked();
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+  const sigset_t& before() const { return before_; }
+
+ private:
+  sigset_t before_;
+};
+
+// Within such a scope: in this thread they come again, as they did `before`, until the end of this one.
+class SignalsAllowed {
+ public:
+  explicit SignalsAllowed(const sigset_t& before);
+  ~SignalsAllowed();
+  SignalsAllowed(const SignalsAllowed&) = delete;
+  SignalsAllowed& operator=(const SignalsAllowed&) = delete;
+
+ private:
+  sigset_t blocked_;
+};
 
 // For commands that have something left to do then: writing to a broken pipe no longer ends the program, but is BrokenPipe.
 void survive_broken_pipes();

@@ -1,24 +1,15 @@
 #include "splitter.h"
 
-#include <new>
-
 namespace partlog::cmd {
 namespace {
 
-constexpr std::size_t page = 4096;
 // Pending bytes up to here are moved before each read; more are left where they are and grow at their end.
 constexpr std::size_t short_piece = 64 << 10;
-
-std::unique_ptr<char[], void (*)(void*)> allocate(std::size_t size) {
-  void* memory = std::aligned_alloc(page, size);
-  if (memory == nullptr) throw std::bad_alloc();
-  return {static_cast<char*>(memory), std::free};
-}
 
 }  // namespace
 
 Splitter::Splitter(std::string delimiter)
-    : delimiter_(std::move(delimiter)), buffer_(allocate(short_piece + chunk)), capacity_(short_piece + chunk) {
+    : delimiter_(std::move(delimiter)), buffer_(allocate_pages(short_piece + chunk)), capacity_(short_piece + chunk) {
   begin_ = scanned_ = end_ = buffer_.get() + short_piece;
 }
 
@@ -36,11 +27,11 @@ std::span<char> Splitter::room() {
   if (size <= short_piece) {
     move_pending_to(buffer_.get() + short_piece - size);
   } else if (static_cast<std::size_t>(limit - end_) < chunk) {
-    std::size_t larger = (2 * size + 2 * chunk + page - 1) / page * page;
+    std::size_t larger = (2 * size + 2 * chunk + page_size - 1) / page_size * page_size;
     auto old = std::move(buffer_);
-    buffer_ = allocate(larger);
+    buffer_ = allocate_pages(larger);
     capacity_ = larger;
-    move_pending_to(buffer_.get() + (page - size % page) % page);
+    move_pending_to(buffer_.get() + (page_size - size % page_size) % page_size);
   }
   return {end_, chunk};
 }

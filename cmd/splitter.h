@@ -5,12 +5,12 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+
+#include "pages.h"
 
 namespace partlog::cmd {
 
@@ -24,6 +24,12 @@ class Splitter {
   // Where the next bytes go, at least `chunk` of them. Pieces given out before are no longer valid.
   std::span<char> room();
   void filled(std::size_t size) { end_ += size; }
+
+  // What to cut next, in place of what room() would bring. The bytes stay where they are; forgets what is pending.
+  void look_at(std::span<char> bytes) {
+    begin_ = scanned_ = bytes.data();
+    end_ = begin_ + bytes.size();
+  }
 
   // The next piece that its delimiter ends, without the delimiter.
   bool next(std::string_view& piece) {
@@ -52,7 +58,7 @@ class Splitter {
   void move_pending_to(char* to);
 
   std::string delimiter_;
-  std::unique_ptr<char[], void (*)(void*)> buffer_;
+  Pages buffer_;
   std::size_t capacity_;
   char* begin_;    // the first byte of the piece in hand
   char* scanned_;  // before it no delimiter begins

@@ -1,7 +1,8 @@
 // Appends records to a topic: collects them into batches per partition, compresses and checksums outside the lock, appends under
 // it.
 //
-// One Producer belongs to one thread; any number of producers in threads and processes may append to the same partitions.
+// One Producer belongs to one thread at a time; any number of producers in threads and processes may append to the same
+// partitions. Several threads can fill the batches of one producer: see RecordAccumulator.
 // Delivery is at-least-once for the caller that repeats after an error, and exact for the one that goes on from progress().
 #pragma once
 
@@ -56,6 +57,8 @@ struct ProducerOptions {
   std::function<void(const Acknowledgement&)> acknowledged;
 };
 
+class RecordAccumulator;
+
 class PARTLOG_EXPORT Producer {
  public:
   // Error(invalid_argument) for a partition out of range, Error(refused) where nothing may be written.
@@ -72,6 +75,9 @@ class PARTLOG_EXPORT Producer {
   // as above for one that the topic does not have.
   void append(std::span<const Record> records, std::span<const std::uint32_t> input_sizes = {},
               std::span<const std::int32_t> partitions = {});
+  // Appends everything that waits, then all that the accumulator has taken, as if it had been given to append() above, but in the
+  // batches that were made there; then clears it. After an Error its batches are stored in part, as progress() tells.
+  void append(RecordAccumulator& batches);
   // Appends everything that waits.
   void flush();
   // flush(), then makes all that was appended durable, with everything that lies before it in the same partitions (not under
@@ -80,6 +86,8 @@ class PARTLOG_EXPORT Producer {
   // When flush() is due for the linger time (monotonic microseconds as std::chrono::steady_clock counts); nullopt: nothing waits.
   std::optional<std::chrono::steady_clock::time_point> flush_due() const;
 
+  const Topic& topic() const;
+  std::size_t batch_bytes() const;     // what batches are made up to, uncompressed
   std::uint64_t taken() const;         // records taken by append so far
   std::uint64_t stored() const;        // records appended so far, in any partition
   std::uint64_t stored_bytes() const;  // their input sizes; 0 if none were given
@@ -88,6 +96,31 @@ class PARTLOG_EXPORT Producer {
   bool durable() const;
 
  private:
+  friend class RecordAccumulator;
+  class PARTLOG_LOCAL Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// Records made into batches, checked, compressed and with checksums, apart from the producer that is to append them: several
+// threads, each with its own accumulator, can do this side by side and append in turn. Belongs to one thread at a time.
+class PARTLOG_EXPORT RecordAccumulator {
+ public:
+  // For this producer, which must outlive it.
+  explicit RecordAccumulator(const Producer& producer);
+  ~RecordAccumulator();
+  RecordAccumulator(const RecordAccumulator&) = delete;
+  RecordAccumulator& operator=(const RecordAccumulator&) = delete;
+
+  // As Producer::append, but nothing is stored, and `now` is the time of the last clear(). Memory grows by what is taken.
+  void append(std::span<const Record> records, std::span<const std::uint32_t> input_sizes = {},
+              std::span<const std::int32_t> partitions = {});
+  // Finishes the batches: what takes long is done, and the next append() begins new ones.
+  void finish();
+  // Forgets what was taken.
+  void clear();
+
+ private:
+  friend class Producer;
   class PARTLOG_LOCAL Impl;
   std::unique_ptr<Impl> impl_;
 };
