@@ -27,7 +27,7 @@ namespace {
 constexpr std::int64_t worth_threads = 8 << 20;
 constexpr int most_threads = 8;
 constexpr std::size_t least_block = 512 << 10;
-constexpr std::size_t most_partitions = 8;   // for which a block is made larger
+constexpr std::size_t most_partitions = 8;     // for which a block is made larger
 constexpr std::size_t longest_rest = 1 << 20;  // of a block's last record, in the next one
 
 // Blocks can be split apart from each other only where what a delimiter is does not depend on what stands before it, and a record

@@ -55,9 +55,7 @@ class RecordInput {
   std::span<const Record> next();
   // Of the records that next() gave: bytes of the input, and with keep_partition the partitions, -1 where JSON named none.
   std::span<const std::uint32_t> sizes() const { return {sizes_.data(), given_}; }
-  std::span<const std::int32_t> partitions() const {
-    return {partitions_.data(), format_.keep_partition ? given_ : 0};
-  }
+  std::span<const std::int32_t> partitions() const { return {partitions_.data(), format_.keep_partition ? given_ : 0}; }
   // Where record `index` of those stood: "FILE: line 3".
   std::string place(std::size_t index) const { return place_of(lines_[index]); }
 

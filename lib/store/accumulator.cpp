@@ -98,7 +98,7 @@ Progress Accumulator::progress() const {
 }
 
 WaitingBatch Accumulator::new_batch(int partition) const {
-  return {partition, format::BatchBuilder({settings_.compression, settings_.level}), {}};
+  return {partition, format::BatchBuilder({settings_.compression, settings_.level}), {}, 0, {}};
 }
 
 // How many records from the first on are acceptable and go where that one goes.

@@ -21,9 +21,9 @@ namespace partlog {
 struct WaitingBatch {
   int partition = 0;
   format::BatchBuilder builder;
-  Progress before;             // the input before its first record
-  std::uint64_t bytes = 0;     // input size of its records
-  std::span<char> finished{};  // by the builder; empty: not yet
+  Progress before;           // the input before its first record
+  std::uint64_t bytes = 0;   // input size of its records
+  std::span<char> finished;  // by the builder; empty: not yet
 
   std::span<char> finish(std::size_t max_size) {
     if (finished.empty()) finished = builder.finish(max_size);

@@ -315,6 +315,28 @@ class Test(unittest.TestCase):
         self.assertEqual(tree(self.store), before, args)
         return result
 
+    def hold_lock(self):
+        """Another process that holds the append lock, as a writer in its critical section does."""
+        path = os.path.join(self.partition(), "append.lock")
+        script = ("import fcntl,sys\nf=open(%r,'r+')\nfcntl.lockf(f,fcntl.LOCK_EX)\nprint('held',flush=True)\nsys.stdin.readline()"
+                  % path)
+        holder = subprocess.Popen(["python3", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.processes.append(holder)
+        self.assertEqual(holder.stdout.readline(), b"held\n")
+        return holder
+
+    @staticmethod
+    def waits_for_lock(process):
+        """The kernel lists who waits for a lock; one that polls for it comes back to a file named append.lock."""
+        with open("/proc/locks") as f:
+            if any("->" in text and " %d " % process.pid in text for text in f):
+                return True
+        with contextlib.suppress(OSError):
+            for n in os.listdir("/proc/%d/fd" % process.pid):
+                if os.readlink("/proc/%d/fd/%s" % (process.pid, n)).endswith("append.lock"):
+                    return True
+        return False
+
     # Looking at the store from outside.
 
     def partition(self, topic="t", number=0):
