@@ -34,6 +34,14 @@ timed() {
 }
 median() { sort -n "$work/$1" | awk '{v[NR] = $1} END {print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2}'; }
 
+# Neither side pays for the other's dirty pages, nor, on a virtual machine, for memory that the host has yet to provide: the pages
+# that this file gives back are the next to be used.
+settle() {
+  sync -f "$work"
+  cat "$work/in" >"$work/settling"
+  rm "$work/settling"
+}
+
 # The tools say how many they handled; what they consume is counted once, outside of the timing.
 kafka_produce() { "$kafka" produce --bootstrap-server "$address" --topic "$topic" <"$work/in" >/dev/null; }
 kafka_consume() { "$kafka" consume --bootstrap-server "$address" --topic "$topic" --from-beginning --max-messages "$lines" >/dev/null 2>&1; }
@@ -44,11 +52,11 @@ for round in $(seq "$rounds"); do
   topic=row-$round
   "$kafka" topics --bootstrap-server "$address" --create --topic "$topic" --partitions 1 >/dev/null
   "$partlog" -q -d "$work/store" create-topic "$topic"
-  sync -f "$work"  # neither side pays for the other's dirty pages
+  settle
   timed kafka_produce kafka_produce
-  sync -f "$work"
+  settle
   timed our_produce our_produce
-  sync -f "$work"
+  settle
   timed kafka_consume kafka_consume
   timed our_consume our_consume
   if [ "$round" = 1 ]; then
