@@ -2,7 +2,7 @@
 
 # Sets options, those of them that take a value, and what the operands are.
 _partlog_of() {
-  commands='create-topic alter-topic delete-topic list-topics describe-topic get-offsets produce consume commit reset-offset list-groups describe-group delete-group delete-offsets check-lag dump locks help'
+  commands='create-topic alter-topic delete-topic list-topics describe-topic get-offsets produce consume commit reset-offset list-groups describe-group delete-group delete-offsets check-lag dump disk-usage diff locks help'
   first='' others=''
   case $1 in
     '')
@@ -86,6 +86,16 @@ _partlog_of() {
       valued='--from-offset --to-offset --from-position --to-position -d --dir --lock-timeout'
       first='file' others='file'
       ;;
+    disk-usage)
+      options='--by-partition --json --tsv --no-header -d --dir --lock-timeout -q --quiet -v --verbose -h --help'
+      valued='-d --dir --lock-timeout'
+      first='topic' others='topic'
+      ;;
+    diff)
+      options='--common --configs --epochs --limit --json --tsv --no-header -d --dir --lock-timeout -q --quiet -v --verbose -h --help'
+      valued='--limit -d --dir --lock-timeout'
+      first='directory' others='directory'
+      ;;
     locks)
       options='--all --json --tsv --no-header -d --dir --lock-timeout -q --quiet -v --verbose -h --help'
       valued='-d --dir --lock-timeout'
@@ -165,6 +175,7 @@ _partlog() {
       topic) values=$(_partlog_names list-topics) ;;
       group) values=$(_partlog_names list-groups) ;;
       command) values=$commands ;;
+      directory) mapfile -t COMPREPLY < <(compgen -d -- "$cur"); compopt -o filenames 2> /dev/null ;;
       file) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); compopt -o filenames 2> /dev/null ;;
     esac
   fi

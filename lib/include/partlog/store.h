@@ -39,6 +39,24 @@ struct PartitionInfo {
   std::vector<SegmentInfo> segments;
 };
 
+// What files take up. Not a moment's state: others may write and remove meanwhile.
+struct DiskUsage {
+  std::int64_t segments = 0;         // number of .log files
+  std::int64_t log_bytes = 0;        // their size
+  std::int64_t index_bytes = 0;      // size of .index and .timeindex files
+  std::int64_t other_bytes = 0;      // size of all other files, those in subdirectories included
+  std::int64_t allocated_bytes = 0;  // of the disk, by files and directories: holes not counted, reserved space counted
+
+  DiskUsage& operator+=(const DiskUsage& other) {
+    segments += other.segments;
+    log_bytes += other.log_bytes;
+    index_bytes += other.index_bytes;
+    other_bytes += other.other_bytes;
+    allocated_bytes += other.allocated_bytes;
+    return *this;
+  }
+};
+
 // Called with one line, without newline, for what a user should know but nobody asked for (a torn tail that was cut).
 using Notice = std::function<void(const std::string&)>;
 
@@ -62,6 +80,9 @@ class PARTLOG_EXPORT Store {
   std::optional<Topic> find_topic(std::string_view name) const;
   // Reads no records but the few behind the last index entry. Error(damaged) if the end cannot be told.
   PartitionInfo partition_info(const Topic& topic, int partition) const;
+  // By metadata alone. Error(io).
+  DiskUsage disk_usage(const Topic& topic, int partition) const;
+  DiskUsage disk_usage_outside_topics() const;  // groups, and what is left of topics being made or removed
 
   // Throws what changing the topics would throw where the store may not be written to, as far as that can be known without
   // writing.
