@@ -47,7 +47,7 @@ struct CommandEntry {
 extern const CommandEntry create_topic_command, alter_topic_command, delete_topic_command, list_topics_command,
     describe_topic_command, get_offsets_command, produce_command, consume_command, commit_command, reset_offset_command,
     list_groups_command, describe_group_command, delete_group_command, delete_offsets_command, check_lag_command, dump_command,
-    disk_usage_command, diff_command, locks_command, help_command;
+    verify_command, disk_usage_command, diff_command, locks_command, help_command;
 const std::vector<const CommandEntry*>& commands();
 // UsageError naming similar commands.
 const CommandEntry& find_command(std::string_view name);

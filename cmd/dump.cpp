@@ -19,11 +19,8 @@ class Dump : public Command {
     options.number("--to-offset", "N", range_.to_offset, "up to the batch that holds offset N");
     options.number("--from-position", "N", range_.from_position, "from the first batch on that starts at byte N or behind it");
     options.number("--to-position", "N", range_.to_position, "up to the last batch that starts at byte N or before it");
-    options.flag("--json", style_.json, "print one JSON object a line");
-    options.flag("--tsv", style_.tsv, "print tab-separated values under a header line");
-    options.flag("--no-header", style_.no_header, "without the header line");
+    style_.declare_endless(options);
     options.require("--decode", {"--records"});
-    options.conflict("--json", {"--tsv", "--no-header"});
   }
 
   int run(const Globals& globals) override {

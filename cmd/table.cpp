@@ -59,8 +59,11 @@ std::string plain(const Cell& cell) {
 
 Cell time_cell(Timestamp time) { return time == no_timestamp ? Cell() : Cell(format_time(time)); }
 
-void Table::Style::declare(OptionSet& options) {
-  options.flag("--json", json, "print one JSON array of objects");
+void Table::Style::declare(OptionSet& options) { declare(options, "print one JSON array of objects"); }
+void Table::Style::declare_endless(OptionSet& options) { declare(options, "print one JSON object a line"); }
+
+void Table::Style::declare(OptionSet& options, std::string_view json_help) {
+  options.flag("--json", json, json_help);
   options.flag("--tsv", tsv, "print tab-separated values under a header line");
   options.flag("--no-header", no_header, "without the header line");
   options.conflict("--json", {"--tsv", "--no-header"});

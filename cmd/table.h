@@ -25,6 +25,10 @@ class Table {
     bool tsv = false;
     bool no_header = false;
     void declare(OptionSet& options);
+    void declare_endless(OptionSet& options);  // for listings without an end: one object a line
+
+   private:
+    void declare(OptionSet& options, std::string_view json_help);
   };
 
   explicit Table(std::vector<std::string> columns) : columns_(std::move(columns)) {}

@@ -161,6 +161,23 @@ std::vector<Cut> parse_cuts(std::string_view text, const std::string& path) {
   return cuts;
 }
 
+std::vector<LostOffsets> parse_lost_offsets(std::string_view text, const std::string& path) {
+  std::vector<LostOffsets> ranges;
+  TextLines lines(text, path);
+  std::string_view line;
+  while (lines.next(line)) {
+    const Offset first{required_integer(lines, take_word(line), 0, int64_max)};
+    const Offset last{required_integer(lines, take_word(line), first.value, int64_max)};
+    if (line.empty() || line.find(' ') != std::string_view::npos) lines.damaged("not \"first last time\"");
+    ranges.push_back({first, last, std::string(line)});
+  }
+  return ranges;
+}
+
+std::string format_lost_offsets(const LostOffsets& lost) {
+  return std::to_string(lost.first.value) + " " + std::to_string(lost.last.value) + " " + lost.time + "\n";
+}
+
 std::string format_cut(const Cut& cut) { return std::to_string(cut.offset.value) + " " + cut.boot_id + " " + cut.time + "\n"; }
 
 }  // namespace partlog::format

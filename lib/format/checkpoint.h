@@ -51,4 +51,13 @@ struct Cut {
 std::vector<Cut> parse_cuts(std::string_view text, const std::string& path);  // Error(damaged)
 std::string format_cut(const Cut& cut);                                       // with newline
 
+// lost-offsets: one line "first last time" per range that a repair could not save, the last one included, by ascending offsets.
+struct LostOffsets {
+  Offset first;
+  Offset last;
+  std::string time;
+};
+std::vector<LostOffsets> parse_lost_offsets(std::string_view text, const std::string& path);  // Error(damaged)
+std::string format_lost_offsets(const LostOffsets& lost);                                     // with newline
+
 }  // namespace partlog::format

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t offset_digits = 20;
 constexpr std::size_t max_name_size = 249;
+constexpr std::string_view before_repair = "before-repair.";
 
 std::string padded(Offset offset) {
   PARTLOG_CHECK(offset.value >= 0);
@@ -79,6 +80,15 @@ std::string log_start_offset_path(const std::string& partition_directory) {
 std::string recovery_point_path(const std::string& partition_directory) { return join(partition_directory, "recovery-point"); }
 std::string cuts_path(const std::string& partition_directory) { return join(partition_directory, "cuts"); }
 std::string append_lock_path(const std::string& partition_directory) { return join(partition_directory, "append.lock"); }
+std::string lost_offsets_path(const std::string& partition_directory) { return join(partition_directory, "lost-offsets"); }
+std::string repair_path(const std::string& partition_directory) { return join(partition_directory, "repair"); }
+std::string before_repair_path(const std::string& partition_directory, int number) {
+  return join(partition_directory, std::string(before_repair) + std::to_string(number));
+}
+std::optional<int> parse_before_repair_name(std::string_view name) {
+  if (!name.starts_with(before_repair)) return std::nullopt;
+  return parse_partition_name(name.substr(before_repair.size()));
+}
 std::string sync_failed_path(const std::string& partition_directory) { return join(partition_directory, "sync-failed"); }
 
 std::string groups_path(const std::string& store) { return join(store, "groups"); }

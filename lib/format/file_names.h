@@ -43,6 +43,11 @@ std::string log_start_offset_path(const std::string& partition_directory);
 std::string recovery_point_path(const std::string& partition_directory);
 std::string cuts_path(const std::string& partition_directory);
 std::string append_lock_path(const std::string& partition_directory);
+std::string lost_offsets_path(const std::string& partition_directory);  // what repairs could not save
+std::string repair_path(const std::string& partition_directory);        // files that a repair is about to put in place
+// The number of the directory "before-repair.N", in which a repair keeps the files that it replaces; nullopt for another name.
+std::string before_repair_path(const std::string& partition_directory, int number);
+std::optional<int> parse_before_repair_name(std::string_view name);
 std::string sync_failed_path(const std::string& partition_directory);  // present: a sync failed, appends are refused
 
 std::string groups_path(const std::string& store);

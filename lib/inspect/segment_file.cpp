@@ -101,7 +101,7 @@ class SegmentFile::Impl {
     if (base_) {
       expected_ = *base_;
       index_path_ = path.substr(0, path.size() - format::log_suffix.size()) + std::string(format::index_suffix);
-      successor_ = segment_behind(directory_, *base_);
+      successor_ = options.next_base ? options.next_base : segment_behind(directory_, *base_);
     }
     is_placed_ = base_.has_value();
   }

@@ -222,7 +222,8 @@ FileKind file_kind(std::string_view path) {
       {"partition.metadata", FileKind::metadata},
       {"log-start-offset", FileKind::number},
       {"recovery-point", FileKind::properties},
-      {"cuts", FileKind::cuts},
+      {"cuts", FileKind::lines},
+      {"lost-offsets", FileKind::lines},
       {"quorum-state", FileKind::json},
   }};
   for (const auto& [known, kind] : names) {
@@ -318,7 +319,7 @@ FileFaultOrNone read_pairs(const std::string& path,
   Lines lines(text);
   for (std::string_view line; lines.next(line);) {
     if (line.ends_with('\r')) line.remove_suffix(1);
-    if (kind == FileKind::number || kind == FileKind::json || kind == FileKind::cuts) {
+    if (kind == FileKind::number || kind == FileKind::json || kind == FileKind::lines) {
       take({}, line);
       if (kind == FileKind::number && !integer(line, 0, int64_max)) return FileFault{lines.position(), "this is no offset"};
       continue;

@@ -95,6 +95,12 @@ void PartitionDirectory::add_cut(Offset offset) const {
   os::replace_file(format::cuts_path(path_), text, true);
 }
 
+std::vector<format::LostOffsets> PartitionDirectory::lost_offsets() const {
+  const auto file = format::lost_offsets_path(path_);
+  const auto text = os::read_file(file, 64 << 20);
+  return text ? format::parse_lost_offsets(*text, file) : std::vector<format::LostOffsets>{};
+}
+
 bool PartitionDirectory::sync_failed() const { return os::status_of(format::sync_failed_path(path_)).has_value(); }
 
 void PartitionDirectory::mark_sync_failed(const std::string& reason) const {

@@ -44,6 +44,9 @@ class PartitionDirectory {
   // Adds a line for this boot unless there is one; durable.
   void add_cut(Offset offset) const;
 
+  // What repairs could not save, by ascending offsets.
+  std::vector<format::LostOffsets> lost_offsets() const;
+
   // Set after a failed sync: what the device holds is unknown, so nothing may be appended behind it.
   bool sync_failed() const;
   void mark_sync_failed(const std::string& reason) const;

@@ -28,7 +28,7 @@ enum class FileKind {
   properties,         // key=value: meta.properties, our own *.properties, recovery-point, committed offsets
   metadata,           // key: value: partition.metadata
   number,             // log-start-offset
-  cuts,               // cuts
+  lines,              // cuts, lost-offsets
   json,               // quorum-state
   unknown,
 };
@@ -92,7 +92,7 @@ PARTLOG_EXPORT FileFaultOrNone read_leader_epochs(const std::string& path, const
 PARTLOG_EXPORT FileFaultOrNone read_offset_checkpoint(const std::string& path,
                                                       const std::function<void(const OffsetOfPartition&)>& take);
 // Of properties (comments and blank lines are passed over) and of partition.metadata. A file without line breaks that is no pair
-// is given as it is, under no name: log-start-offset, quorum-state; so is each line of cuts.
+// is given as it is, under no name: log-start-offset, quorum-state; so is each line of cuts and lost-offsets.
 PARTLOG_EXPORT FileFaultOrNone read_pairs(const std::string& path,
                                           const std::function<void(std::string_view name, std::string_view value)>& take);
 

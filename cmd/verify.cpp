@@ -1,0 +1,171 @@
+// `partlog verify`
+#include <algorithm>
+#include <filesystem>
+
+#include "exit_status.h"
+#include "messages.h"
+#include "operand.h"
+#include "partlog/group.h"
+#include "partlog/partition_check.h"
+#include "partlog/side_file.h"
+#include "signals.h"
+#include "table.h"
+#include "topic_commands.h"
+#include "verify_output.h"
+
+namespace partlog::cmd {
+namespace {
+
+bool is_partition(const std::string& directory) { return !segment_paths(directory).empty(); }
+
+// The names in a directory, sorted.
+std::vector<std::string> entries_of(const std::string& directory) {
+  std::vector<std::string> paths;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, error)) paths.push_back(entry.path());
+  if (error) throw Error(ErrorCode::io, "list " + directory + ": " + error.message(), error.value());
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+class Verify : public Command {
+ public:
+  void declare(OptionSet& options) override {
+    options.operands(operands_, "topic, file or directory", 0);
+    style_.declare_endless(options);
+  }
+
+  int run(const Globals& globals) override {
+    catch_stop_signals();
+    check_.stop = &stop_requested();
+    Output output;
+    VerifyOutput shown(output, style_);
+    shown_ = &shown;
+    std::optional<Store> store;
+    if (operands_.empty()) {
+      store = open_store(globals);
+      each([&] { whole_store(*store); });
+    }
+    for (const auto& operand : resolved(globals, store)) {
+      each([&] { operand.topic ? topic(*store, *operand.topic, operand.address) : path(operand.path); });
+    }
+    output.finish();
+    return stop_requested() ? signal_status() : outcome_.status();
+  }
+
+ private:
+  std::vector<Operand> resolved(const Globals& globals, std::optional<Store>& store) {
+    std::vector<Operand> operands;
+    for (const auto& text : operands_) {
+      each([&] {
+        operands.push_back(resolve_operand(text, globals, store));
+        if (operands.back().address.offset) throw UsageError(text + ": verify takes whole partitions, no offset");
+      });
+    }
+    return operands;
+  }
+
+  // What fails is told, and does not keep the others from being looked at.
+  template <class Work>
+  void each(Work work) {
+    if (stop_requested()) return;
+    try {
+      work();
+    } catch (const Error& error) {
+      outcome_.fail(error);
+    }
+  }
+
+  TakeFinding taker() {
+    return [this](const CheckFinding& finding) {
+      shown_->finding(finding);
+      if (finding.kind == CheckFinding::Kind::damage) outcome_.fail(status_damaged);
+    };
+  }
+
+  void whole_store(const Store& store) {
+    for (const auto& name : store.topic_names()) {
+      each([&] {
+        if (const auto found = store.find_topic(name)) topic(store, *found, {});
+      });
+    }
+  }
+
+  void topic(const Store& store, const Topic& topic, const Address& address) {
+    for (const int number : expand_partitions(address.partitions, topic)) {
+      each([&] {
+        try {
+          partition(partition_directory(topic.directory, number), [&] { return positions(store, topic, number); });
+        } catch (const Error& error) {
+          if (error.code() != ErrorCode::not_found || is_there(store, topic)) throw;
+          notice("topic " + topic.name + " was deleted meanwhile");
+        }
+      });
+    }
+  }
+
+  static bool is_there(const Store& store, const Topic& topic) {
+    const auto now = store.find_topic(topic.name);
+    return now && now->id == topic.id;
+  }
+
+  Verdict positions(const Store& store, const Topic& topic, int number) {
+    return check_group_positions(store, topic, number, taker());
+  }
+
+  template <class More>
+  void partition(const std::string& directory, More more) {
+    auto result = check_partition(directory, check_, taker());
+    if (stop_requested()) return;
+    result.verdict = std::max(result.verdict, more());
+    shown_->summary(directory, result, true);
+  }
+
+  void path(const std::string& path) {
+    if (!is_directory(path)) return file(path);
+    if (is_partition(path)) return partition(path, [] { return Verdict::clean; });
+    if (std::filesystem::exists(path + "/store.properties")) return whole_store(Store::open(path));
+    directory_of_partitions(path);
+  }
+
+  void file(const std::string& path) {
+    const auto result = check_file(path, check_, taker());
+    if (!stop_requested()) shown_->summary(path, result, false);
+  }
+
+  // A broker's log directory, or that of a topic: partitions, and files beside them. What else stands there is not ours to judge.
+  void directory_of_partitions(const std::string& directory) {
+    bool any = false;
+    for (const auto& entry : entries_of(directory)) {
+      each([&] {
+        if (is_directory(entry)) {
+          bool is_one = false;
+          try {
+            is_one = is_partition(entry);
+          } catch (const Error&) {
+            return;  // lost+found, which only root may list
+          }
+          if (!is_one) return;
+          partition(entry, [] { return Verdict::clean; });
+          any = true;
+        } else if (file_kind(entry) != FileKind::unknown) {
+          file(entry);
+        }
+      });
+    }
+    if (!any && !stop_requested()) throw Error(ErrorCode::not_found, "no segments in " + directory);
+  }
+
+  std::vector<std::string> operands_;
+  Table::Style style_;
+  CheckOptions check_;
+  VerifyOutput* shown_ = nullptr;
+  Outcome outcome_;
+};
+
+}  // namespace
+
+const CommandEntry verify_command = {"verify", "[TOPIC[:PARTITION]|FILE|DIRECTORY]...",
+                                     "check segments, indexes and positions for damage", make_command<Verify>};
+
+}  // namespace partlog::cmd

@@ -1,0 +1,37 @@
+// What `partlog verify` prints: a line for each finding, and one for each file or partition with the verdict.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "output.h"
+#include "partlog/partition_check.h"
+#include "row_output.h"
+
+namespace partlog::cmd {
+
+class VerifyOutput {
+ public:
+  VerifyOutput(Output& output, const Table::Style& style) : output_(output), style_(style), rows_(output, style, false) {}
+
+  void finding(const CheckFinding& finding);
+  void summary(const std::string& path, const CheckResult& result, bool is_directory);
+  // Of what is not a log: its verdict alone.
+  void summary(const std::string& path, Verdict verdict);
+
+ private:
+  bool is_text() const { return !style_.json && !style_.tsv; }
+  void line(std::string text);
+  void number_or_null(const auto& value) { value ? rows_.number(value->value) : rows_.null(); }
+
+  Output& output_;
+  Table::Style style_;
+  RowOutput rows_;
+};
+
+// " of 12 segments" and the like are counted(); this is "offset 3", "offsets 3 to 5", "offsets from 3 on".
+std::string offsets_text(const CheckFinding& finding);
+
+std::string_view verdict_name(Verdict verdict);  // "clean", "torn tail", "damaged"
+
+}  // namespace partlog::cmd

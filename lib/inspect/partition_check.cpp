@@ -1,0 +1,385 @@
+#include "partlog/partition_check.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "format/checkpoint.h"
+#include "format/file_names.h"
+#include "inspect/partition_context.h"
+#include "inspect/segment_check.h"
+#include "inspect/side_check.h"
+#include "log/partition_directory.h"
+#include "os/directory.h"
+#include "os/file.h"
+#include "os/file_lock.h"
+#include "partlog/group.h"
+#include "partlog/side_file.h"
+
+namespace partlog {
+
+namespace {
+
+using inspect::LogState;
+using inspect::PartitionContext;
+using Findings = std::vector<CheckFinding>;
+using Kind = CheckFinding::Kind;
+
+constexpr auto before_looking_again = std::chrono::milliseconds(20);
+
+bool is_alarm(const CheckFinding& finding) { return finding.kind != Kind::note; }
+
+bool is_same(const CheckFinding& a, const CheckFinding& b) {
+  return a.kind == b.kind && a.file == b.file && a.position == b.position && a.reason == b.reason;
+}
+
+std::string directory_of(const std::string& path) {
+  const auto slash = path.rfind('/');
+  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// What another host wrote shows on a network file system once directory and file are opened anew, their pages dropped.
+void see_anew(const std::string& directory, const Findings& found) {
+  try {
+    const auto opened = os::File::open(directory, os::File::Mode::read);
+    for (const auto& finding : found) {
+      if (!finding.file.empty()) os::File::open(finding.file, os::File::Mode::read).drop_cached();
+    }
+  } catch (const Error&) {
+    // It is gone: so much for the finding.
+  }
+}
+
+// What `look` finds, but of damage and torn tails only what it finds twice: others may be at work in the directory.
+template <class Look>
+Findings settled(const PartitionContext& context, Look look) {
+  const Findings first = look();
+  if (std::none_of(first.begin(), first.end(), is_alarm)) return first;
+  std::this_thread::sleep_for(before_looking_again);
+  if (context.on_network) see_anew(context.directory, first);
+  Findings again = look();
+  std::erase_if(again, [&](const CheckFinding& finding) {
+    return is_alarm(finding) &&
+           std::none_of(first.begin(), first.end(), [&](const CheckFinding& other) { return is_same(finding, other); });
+  });
+  return again;
+}
+
+class Report {
+ public:
+  explicit Report(const TakeFinding& take) : take_(take) {}
+
+  void give(const Findings& findings) {
+    for (const auto& finding : findings) {
+      const auto verdict = finding.kind == Kind::damage      ? Verdict::damaged
+                           : finding.kind == Kind::torn_tail ? Verdict::torn_tail
+                                                             : Verdict::clean;
+      result.verdict = std::max(result.verdict, verdict);
+      if (finding.kind == Kind::damage && finding.last_offset) told = std::max(told, *finding.last_offset);
+      take_(finding);
+    }
+  }
+
+  CheckResult result;
+  Offset told{-1};  // the last offset that is known to be damaged or missing
+
+ private:
+  const TakeFinding& take_;
+};
+
+class PartitionCheck {
+ public:
+  PartitionCheck(const std::string& directory, const CheckOptions& options, const TakeFinding& take)
+      : context_(inspect::context_of(directory)), options_(options), report_(take) {}
+
+  CheckResult run() {
+    const auto segments = segment_paths(context_.directory);
+    if (segments.empty()) throw Error(ErrorCode::not_found, "no segments in " + context_.directory);
+    state_ = context_.start();
+    for (std::size_t i = 0; i < segments.size() && !is_stopped(); ++i) {
+      last_path_ = segments[i].path;
+      const bool is_last = i + 1 == segments.size();
+      check_segment({segments[i].path, is_last ? std::nullopt : std::optional(segments[i + 1].base), i > 0});
+    }
+    auto& result = report_.result;
+    result.segments = segments.size();
+    if (!is_stopped()) check_rest(segments);
+    result.batches = state_.batches;
+    result.records = state_.records;
+    result.first_offset = state_.first;
+    result.end = state_.end;
+    return result;
+  }
+
+ private:
+  bool is_stopped() const { return options_.stop != nullptr && options_.stop->load(); }
+
+  void check_segment(const inspect::SegmentToCheck& segment) {
+    const LogState before = state_;
+    report_.give(settled(context_, [&]() -> Findings {
+      const auto anew = context_.start();
+      state_ = before;
+      state_.synced = anew.synced;  // a writer may have cut a tail, and moved the point back
+      state_.log_start = anew.log_start;
+      try {
+        return inspect::check_segment(segment, state_, context_.lost, options_);
+      } catch (const Error& error) {
+        if (os::status_of(segment.path)) throw;
+        state_.next.reset();  // retention, or a compaction, has taken it away
+        return {};
+      }
+    }));
+  }
+
+  void check_rest(const std::vector<SegmentPath>& segments) {
+    report_.give(settled(context_, [&] { return of_the_whole(segments); }));
+    auto names = os::list_directory(context_.directory);
+    std::sort(names.begin(), names.end());
+    for (const auto& name : names) {
+      const auto path = context_.directory + (context_.directory.ends_with('/') ? "" : "/") + name;
+      if (is_side_file(path)) report_.give(settled(context_, [&] { return side_file(path); }));
+    }
+  }
+
+  static bool is_side_file(const std::string& path) {
+    for (const std::string_view mark : {".deleted", ".cleaned", ".swap", ".tmp"}) {
+      if (path.ends_with(mark)) return false;
+    }
+    const auto kind = file_kind(path);
+    if (kind == FileKind::unknown || kind == FileKind::batches || kind == FileKind::json) return false;
+    if (kind == FileKind::offset_index || kind == FileKind::time_index) return false;  // with their segment
+    const auto status = os::status_of(path);
+    return status && status->is_regular;
+  }
+
+  static Findings side_file(const std::string& path) {
+    try {
+      return inspect::check_side_file(path, file_kind(path));
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::not_found) return {};  // replaced, or on its way out
+      throw;
+    }
+  }
+
+  // The log as a whole against the small files.
+  Findings of_the_whole(const std::vector<SegmentPath>& segments) {
+    Findings found;
+    const auto& directory = context_.directory;
+    if (os::status_of(format::repair_path(directory)) && !os::lock_holder(format::append_lock_path(directory))) {
+      found.push_back(
+          {Kind::damage, format::repair_path(directory), {}, {}, {}, {}, "a repair was interrupted; --repair finishes it"});
+    }
+    if (context_.is_ours) {
+      check_end(found);
+      check_metadata(found);
+      if (log::PartitionDirectory(directory, context_.on_network).sync_failed()) {
+        found.push_back({Kind::damage,
+                         format::sync_failed_path(directory),
+                         {},
+                         {},
+                         {},
+                         {},
+                         "a sync failed, so that it is not known what the device holds; --repair reads it back"});
+      }
+    }
+    check_epochs(segments, found);
+    return found;
+  }
+
+  // The end against what was on stable storage when the check began, unless the log has been cut behind a restart since.
+  void check_end(Findings& found) const {
+    const auto now = context_.start();
+    const auto end = state_.next.value_or(Offset{0});
+    if (state_.synced && now.synced && state_.next && end < std::min(state_.synced->offset, now.synced->offset)) {
+      const auto last = std::min(state_.synced->offset, now.synced->offset);
+      if (const auto range = inspect::not_listed(end, last, context_.lost); range && report_.told < range->second) {
+        found.push_back({Kind::damage,
+                         last_path_,
+                         {},
+                         {},
+                         range->first,
+                         range->second,
+                         "the log ends with the offset before, though these were on stable storage once"});
+      }
+    }
+    if (now.log_start && state_.next && *now.log_start > end &&
+        !log::PartitionDirectory(context_.directory, context_.on_network).suspect_from()) {
+      found.push_back({Kind::damage,
+                       format::log_start_offset_path(context_.directory),
+                       {},
+                       {},
+                       {},
+                       {},
+                       "the log start offset " + std::to_string(now.log_start->value) + " is behind the end offset " +
+                           std::to_string(end.value)});
+    }
+  }
+
+  void check_metadata(Findings& found) const {
+    const auto path = format::partition_metadata_path(context_.directory);
+    try {
+      const auto text = os::read_file(path);
+      if (!text || context_.topic_id.empty()) return;
+      const auto id = format::parse_partition_metadata(*text, path);
+      if (id == context_.topic_id) return;
+      found.push_back({Kind::damage, path, {}, {}, {}, {}, "the topic id " + id + " is not the topic's, " + context_.topic_id});
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::damaged) throw;  // told with the file
+    }
+  }
+
+  // No batch has an epoch that the checkpoint does not know.
+  void check_epochs(const std::vector<SegmentPath>& segments, Findings& found) const {
+    const auto path = format::leader_epoch_checkpoint_path(context_.directory);
+    std::int32_t last = no_epoch;
+    try {
+      if (!os::status_of(path)) return;
+      const auto fault = read_leader_epochs(path, [&](const EpochEntry& entry) { last = entry.epoch; });
+      if (fault || last == no_epoch || state_.epoch <= last) return;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::not_found) throw;
+      return;
+    }
+    auto finding = state_.epoch_place.value_or(CheckFinding{Kind::damage, segments.back().path, {}, {}, {}, {}, {}});
+    finding.reason = "its leader epoch " + std::to_string(state_.epoch) + " is above the last one of leader-epoch-checkpoint, " +
+                     std::to_string(last);
+    found.push_back(std::move(finding));
+  }
+
+  PartitionContext context_;
+  const CheckOptions& options_;
+  Report report_;
+  LogState state_;
+  std::string last_path_;
+};
+
+class FileCheck {
+ public:
+  FileCheck(const std::string& path, const CheckOptions& options, const TakeFinding& take)
+      : path_(path), context_(inspect::context_of(directory_of(path))), options_(options), report_(take) {}
+
+  CheckResult run() {
+    auto kind = file_kind(path_);
+    if (kind == FileKind::unknown && begins_with_batch()) kind = FileKind::batches;
+    if (kind == FileKind::unknown) {
+      throw Error(ErrorCode::refused,
+                  "what kind of file " + path_ + " is does not follow from its name, and no batch stands in it");
+    }
+    if (kind == FileKind::batches) {
+      check_segment(path_, false);
+    } else if (const auto log = log_of_index(kind); !log.empty()) {
+      check_segment(log, true);
+    } else {
+      report_.give(settled(context_, [&] { return inspect::check_side_file(path_, kind); }));
+    }
+    return report_.result;
+  }
+
+ private:
+  bool begins_with_batch() const {
+    SegmentFile file(path_);
+    return file.next() == SegmentFile::Step::batch;
+  }
+
+  // The segment that an index belongs to, if it is there.
+  std::string log_of_index(FileKind kind) const {
+    const auto suffix = kind == FileKind::offset_index ? format::index_suffix : format::time_index_suffix;
+    if ((kind != FileKind::offset_index && kind != FileKind::time_index) || !path_.ends_with(suffix)) return {};
+    auto log = path_.substr(0, path_.size() - suffix.size()).append(format::log_suffix);
+    return os::status_of(log) ? log : std::string();
+  }
+
+  void check_segment(const std::string& log, bool index_only) {
+    LogState state;
+    report_.give(settled(context_, [&] {
+      state = context_.start();
+      state.log_start.reset();  // of a log of which only one file is looked at
+      auto found = inspect::check_segment({log, next_base(log), false}, state, context_.lost, options_);
+      if (index_only) std::erase_if(found, [&](const CheckFinding& finding) { return finding.file != path_; });
+      return found;
+    }));
+    if (index_only) return;
+    report_.result.segments = 1;
+    report_.result.batches = state.batches;
+    report_.result.records = state.records;
+    report_.result.first_offset = state.first;
+    report_.result.end = state.end;
+  }
+
+  static std::optional<Offset> next_base(const std::string& log) {
+    const auto name = log.substr(log.rfind('/') + 1);
+    const auto base = format::parse_segment_file_name(name, format::log_suffix);
+    if (!base) return std::nullopt;
+    try {
+      for (const auto& other : segment_paths(directory_of(log))) {
+        if (other.base > *base) return other.base;
+      }
+    } catch (const Error&) {
+      // A directory that may not be listed.
+    }
+    return std::nullopt;
+  }
+
+  const std::string& path_;
+  PartitionContext context_;
+  const CheckOptions& options_;
+  Report report_;
+};
+
+void check_group_position(const Group& group, const Store& store, const Topic& topic, int partition, Findings& found) {
+  const auto path = format::offset_file_path(group.directory(), topic.name, partition);
+  const auto tell = [&](Kind kind, const std::string& reason) {
+    found.push_back({kind, path, {}, {}, {}, {}, "group \"" + group.name() + "\": " + reason});
+  };
+  try {
+    const auto at = group.position(store, topic, partition);
+    if (!at) return;
+    const auto offset = "the position " + std::to_string(at->offset.value);
+    if (at->state == GroupPosition::State::past_end) {
+      tell(Kind::damage, offset + " is past the end offset " + std::to_string(at->end.value));
+    } else if (at->state == GroupPosition::State::below_start) {
+      tell(Kind::note, offset + " is below the log start offset " + std::to_string(at->start.value));
+    } else if (at->state == GroupPosition::State::cut) {
+      tell(Kind::note, "the position " + std::to_string(at->committed.value) +
+                           " was cut off when the host restarted: it goes on at " + std::to_string(at->offset.value));
+    }
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::not_found) return;  // group or topic is gone
+    if (error.code() != ErrorCode::damaged) throw;
+    if (std::string_view(error.what()).find(path) != std::string_view::npos)
+      tell(Kind::damage, inspect::without_path(error.what(), path));
+  }
+}
+
+}  // namespace
+
+CheckResult check_partition(const std::string& directory, const CheckOptions& options, const TakeFinding& take) {
+  return PartitionCheck(directory, options, take).run();
+}
+
+CheckResult check_file(const std::string& path, const CheckOptions& options, const TakeFinding& take) {
+  return FileCheck(path, options, take).run();
+}
+
+Verdict check_group_positions(const Store& store, const Topic& topic, int partition, const TakeFinding& take) {
+  Report report(take);
+  PartitionContext context;
+  context.directory = partition_directory(topic.directory, partition);
+  context.on_network = store.on_network();
+  for (const auto& name : Group::names(store)) {
+    report.give(settled(context, [&] {
+      Findings found;
+      try {
+        check_group_position(Group::open(store, name), store, topic, partition, found);
+      } catch (const Error& error) {
+        if (error.code() != ErrorCode::not_found) throw;  // deleted meanwhile
+      }
+      return found;
+    }));
+  }
+  return report.result.verdict;
+}
+
+}  // namespace partlog

@@ -1,0 +1,317 @@
+#include "inspect/segment_check.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "format/file_names.h"
+#include "inspect/index_check.h"
+
+namespace partlog::inspect {
+
+namespace {
+
+using Kind = CheckFinding::Kind;
+
+constexpr std::size_t most_findings = 100'000;  // held at a time: more are only counted
+
+std::string sibling(const std::string& path, std::string_view suffix) {
+  return path.substr(0, path.size() - std::min(path.size(), format::log_suffix.size())).append(suffix);
+}
+
+class SegmentCheck {
+ public:
+  SegmentCheck(const SegmentToCheck& segment, LogState& state, const LostRanges& lost, const CheckOptions& options)
+      : segment_(segment), state_(state), lost_(lost), options_(options) {}
+
+  std::vector<CheckFinding> run() {
+    // The indexes first: what they say, the segment holds already.
+    if (segment_.path.ends_with(format::log_suffix)) {
+      const auto name = segment_.path.substr(segment_.path.rfind('/') + 1);
+      if (const auto base = format::parse_segment_file_name(name, format::log_suffix)) {
+        offsets_.emplace(sibling(segment_.path, format::index_suffix), *base);
+        times_.emplace(sibling(segment_.path, format::time_index_suffix), *base);
+      }
+    }
+    auto inspect = options_.inspect;
+    inspect.next_base = segment_.next_base;
+    SegmentFile file(segment_.path, inspect);
+    base_ = file.base_offset();
+    walk(file);
+    finish(file);
+    return std::move(findings_);
+  }
+
+ private:
+  void walk(SegmentFile& file) {
+    while (options_.stop == nullptr || !options_.stop->load(std::memory_order_relaxed)) {
+      switch (file.next()) {
+        case SegmentFile::Step::batch:
+          take_batch(file);
+          break;
+        case SegmentFile::Step::damage:
+          pass_over(file.finding(), Kind::damage);
+          break;
+        case SegmentFile::Step::torn_tail:
+          pass_over(file.finding(), was_synced(file.finding().position) ? Kind::damage : Kind::torn_tail);
+          end_ = file.finding().end;
+          return;
+        case SegmentFile::Step::end:
+          end_ = file.finding().position;
+          return;
+      }
+    }
+    is_stopped_ = true;
+  }
+
+  // Whether what stands there was on stable storage once, so that no writer that died has left it.
+  bool was_synced(Position position) const {
+    const auto& point = state_.synced;
+    return point && base_ && (*base_ < point->segment || (*base_ == point->segment && position < point->position));
+  }
+
+  void take_batch(SegmentFile& file) {
+    const auto batch = file.batch();
+    const auto& finding = file.finding();
+    if (!batch.is_valid || !finding.reason.empty()) {
+      pass_over(finding, Kind::damage);
+      if (batch.is_valid) {  // whole, but not where it should be
+        findings_.back().first_offset = batch.base_offset;
+        findings_.back().last_offset = batch.last_offset;
+        extend_pending();
+      }
+      return;
+    }
+    const bool has_holes = batch.count >= 0 && batch.count != batch.last_offset - batch.base_offset + 1;
+    if ((has_holes && !batch.is_control()) || (batch.magic < 2 && is_behind_gap(batch))) state_.has_holes = true;
+    judge_gap(batch);
+    close_pending();
+    state_.next = std::max(state_.next.value_or(batch.next_offset()), batch.next_offset());
+    if (!state_.first) state_.first = batch.base_offset;
+    state_.end = batch.next_offset();
+    ++state_.batches;
+    if (offsets_) offsets_->add(batch);
+    if (times_) times_->add(batch);
+    judge_epoch(batch);
+    look_into(file, batch);
+  }
+
+  void look_into(SegmentFile& file, const BatchInfo& batch) {
+    std::uint64_t count = 0;
+    for (auto records = file.records(); !records.empty(); records = file.records()) {
+      count += records.size();
+      if (state_.is_keyless || batch.is_control()) continue;
+      state_.is_keyless = std::any_of(records.begin(), records.end(), [](const Record& r) { return r.key.is_null(); });
+    }
+    state_.records += count;
+    if (file.records_fault().empty()) return;
+    CheckFinding found = at(batch.position, {batch.position.value + batch.size}, Kind::damage, file.records_fault());
+    if (static_cast<std::size_t>(batch.size) > options_.inspect.largest_batch) found.kind = Kind::note;
+    found.first_offset = file.records_fault_offset();
+    found.last_offset = batch.last_offset;
+    add(std::move(found));
+  }
+
+  // Epochs stand outside the checksum. One that is higher than those before and behind it is the odd one.
+  void judge_epoch(const BatchInfo& batch) {
+    if (batch.leader_epoch == no_epoch || batch.magic < 2) return;
+    if (batch.leader_epoch == state_.epoch) {
+      state_.epoch_is_new = false;
+      return;
+    }
+    const auto here = at(batch.position, {batch.position.value + batch.size}, Kind::damage, {});
+    const auto report = [&](CheckFinding where, const BatchInfo* range, std::int32_t epoch, std::int32_t other) {
+      if (range != nullptr) {
+        where.first_offset = range->base_offset;
+        where.last_offset = range->last_offset;
+      }
+      where.reason = "its leader epoch " + std::to_string(epoch) + " does not fit: others have " + std::to_string(other);
+      add(std::move(where));
+    };
+    if (batch.leader_epoch < no_epoch) return report(here, &batch, batch.leader_epoch, state_.epoch);
+    if (batch.leader_epoch < state_.epoch) {
+      if (std::exchange(state_.epoch_is_new, false) && state_.epoch_before <= batch.leader_epoch) {
+        report(*state_.epoch_place, nullptr, state_.epoch, batch.leader_epoch);
+        state_.epoch = batch.leader_epoch;
+      } else {
+        report(here, &batch, batch.leader_epoch, state_.epoch);
+      }
+      return;
+    }
+    state_.epoch_is_new = true;
+    state_.epoch_before = state_.epoch;
+    state_.epoch = batch.leader_epoch;
+    state_.epoch_place = here;
+    state_.epoch_place->first_offset = batch.base_offset;
+    state_.epoch_place->last_offset = batch.last_offset;
+  }
+
+  bool is_behind_gap(const BatchInfo& batch) const { return state_.next && batch.base_offset > *state_.next; }
+
+  // Offsets between the last sound batch and this one.
+  void judge_gap(const BatchInfo& batch) {
+    if (!state_.next && state_.log_start && *state_.log_start < batch.base_offset) state_.next = state_.log_start;
+    if (!is_behind_gap(batch)) return;
+    miss(batch.base_offset, batch.position);
+  }
+
+  // The offsets from state_.next to below `next` are not there: `position` is where the log goes on.
+  void miss(Offset next, Position position) {
+    const auto from = std::max(*state_.next, state_.log_start.value_or(*state_.next));
+    const auto range = not_listed(from, next, lost_);
+    if (!range) return;
+    if (pending_) {
+      auto& found = findings_[*pending_];
+      found.first_offset = range->first;
+      found.last_offset = range->second;
+      return;
+    }
+    CheckFinding found = at(position, position, Kind::damage, "the offsets in front of it are missing");
+    found.first_offset = range->first;
+    found.last_offset = range->second;
+    const bool is_inside = position.value > 0;
+    if (is_inside ? state_.has_all_inside() : state_.has_all_segments()) return add(std::move(found));
+    if (state_.has_holes || is_inside || !segment_.has_segment_before) return;
+    found.kind = Kind::note;
+    found.reason =
+        "the offsets in front of it are not there: a compaction leaves such holes, and so does a segment that is missing";
+    add(std::move(found));
+    state_.has_holes = true;
+  }
+
+  void pass_over(const SegmentFile::Finding& finding, Kind kind) {
+    auto found = at(finding.position, finding.end, kind, finding.reason);
+    if (kind == Kind::torn_tail) found.first_offset = finding.expected;
+    if (offsets_) offsets_->pass_over(finding.position, finding.end);
+    if (times_) times_->pass_over();
+    const bool goes_on = pending_ && *pending_ + 1 == findings_.size() && findings_.back().end == finding.position &&
+                         findings_.back().reason == finding.reason && findings_.back().kind == kind;
+    if (goes_on) {
+      before_ = findings_.back();
+      findings_.back().end = finding.end;
+      return;
+    }
+    before_.reset();
+    add(std::move(found));
+    pending_ = findings_.size() - 1;
+  }
+
+  // One finding for several misplaced batches in a row has the offsets of them all.
+  void extend_pending() {
+    if (!before_ || !before_->first_offset) return;
+    auto& found = findings_.back();
+    found.first_offset = std::min(*found.first_offset, *before_->first_offset);
+    found.last_offset = std::max(*found.last_offset, *before_->last_offset);
+  }
+
+  void close_pending() {
+    if (!pending_) return;
+    auto& found = findings_[*pending_];
+    if (found.kind == Kind::damage && !found.first_offset) found.reason += "; no offset is missing";
+    pending_.reset();
+  }
+
+  void finish(const SegmentFile& file) {
+    if (is_stopped_) return;
+    const bool is_told = pending_ && findings_[*pending_].kind == Kind::damage;
+    if (is_told) finish_pending();
+    pending_.reset();
+    if (!is_told && was_synced(end_) && *base_ == state_.synced->segment && end_ < state_.synced->position) {
+      add(at(end_, end_, Kind::damage,
+             "the file ends here, but " + std::to_string(state_.synced->position.value) +
+                 " bytes of it were on stable storage once"));
+    }
+    const bool has_successor = segment_.next_base || file.has_successor();
+    if (offsets_ && offsets_->is_missing() && end_.value > worth_an_index) {
+      add({Kind::note, sibling(segment_.path, format::index_suffix), {}, {}, {}, {}, "there is no index; --reindex makes one"});
+    }
+    if (offsets_) add_if(offsets_->finish());
+    if (times_) add_if(times_->finish());
+    if (end_.value == 0 && base_ && !has_successor) judge_empty_end();
+  }
+
+  // What is wrong reaches to the end of the file: up to the next segment all is missing, or up to what was synced.
+  void finish_pending() {
+    auto& found = findings_[*pending_];
+    auto next = segment_.next_base;
+    if (!next && was_synced(*found.position)) next = state_.synced->offset;
+    const auto from = state_.next ? state_.next : base_;
+    if (next && from && *from < *next) {
+      state_.next = from;
+      miss(*next, end_);
+      state_.next = *next;
+    } else if (!next && !found.first_offset) {
+      found.first_offset = from;
+    }
+  }
+
+  // The last segment is empty: the log ends where it begins, which is where the one before it ended.
+  void judge_empty_end() {
+    if (!state_.next || *base_ <= *state_.next) return;
+    const auto from = std::max(*state_.next, state_.log_start.value_or(*state_.next));
+    const auto known = state_.synced ? std::min(*base_, state_.synced->offset) : from;
+    if (const auto range = not_listed(from, *base_, lost_)) {
+      CheckFinding found = at({0}, {0}, Kind::note, "the segment is empty, and begins behind the end of the log");
+      if (from < known && state_.has_all_segments()) {
+        found.kind = Kind::damage;
+        found.reason = "the offsets in front of it are missing, though they were on stable storage once";
+      }
+      found.first_offset = range->first;
+      found.last_offset = range->second;
+      add(std::move(found));
+    }
+    state_.next = *base_;
+  }
+
+  CheckFinding at(Position position, Position end, Kind kind, std::string reason) const {
+    return {kind, segment_.path, position, end, {}, {}, std::move(reason)};
+  }
+  void add(CheckFinding finding) {
+    if (findings_.size() < most_findings) findings_.push_back(std::move(finding));
+  }
+  void add_if(std::optional<CheckFinding> finding) {
+    if (finding) add(*std::move(finding));
+  }
+
+  static constexpr std::int64_t worth_an_index = 1 << 20;  // bytes that would have to be read for want of one
+
+  const SegmentToCheck& segment_;
+  LogState& state_;
+  const LostRanges& lost_;
+  const CheckOptions& options_;
+  std::optional<Offset> base_;
+  std::optional<OffsetIndexCheck> offsets_;
+  std::optional<TimeIndexCheck> times_;
+  std::vector<CheckFinding> findings_;
+  std::optional<std::size_t> pending_;  // the last finding, as long as no sound batch has followed
+  std::optional<CheckFinding> before_;  // that finding, before it was made to cover one more batch
+  Position end_;
+  bool is_stopped_ = false;
+};
+
+}  // namespace
+
+std::vector<CheckFinding> check_segment(const SegmentToCheck& segment, LogState& state, const LostRanges& lost,
+                                        const CheckOptions& options) {
+  return SegmentCheck(segment, state, lost, options).run();
+}
+
+std::string without_path(std::string_view message, std::string_view path) {
+  if (!message.starts_with(path)) return std::string(message);
+  message.remove_prefix(path.size());
+  message.remove_prefix(std::min(message.find_first_not_of(": "), message.size()));
+  return std::string(message);
+}
+
+std::optional<std::pair<Offset, Offset>> not_listed(Offset first, Offset next, const LostRanges& lost) {
+  Offset last = next - 1;
+  for (const auto& [from, to] : lost) {
+    if (from <= first && first <= to) first = to + 1;
+  }
+  for (auto at = lost.rbegin(); at != lost.rend(); ++at) {
+    if (at->first <= last && last <= at->second) last = at->first - 1;
+  }
+  if (first > last) return std::nullopt;
+  return std::pair(first, last);
+}
+
+}  // namespace partlog::inspect
