@@ -2,11 +2,13 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "consent.h"
 #include "exit_status.h"
 #include "messages.h"
 #include "operand.h"
 #include "partlog/group.h"
 #include "partlog/partition_check.h"
+#include "partlog/partition_repair.h"
 #include "partlog/side_file.h"
 #include "signals.h"
 #include "table.h"
@@ -32,12 +34,23 @@ class Verify : public Command {
  public:
   void declare(OptionSet& options) override {
     options.operands(operands_, "topic, file or directory", 0);
+    options.flag("--repair", repair_, "mend what is damaged; the files as they were are kept beside, and what is lost is listed");
+    options.flag("--reindex", reindex_, "make the indexes anew from the segments");
+    options.flag("--yes", yes_, "do not ask; with --repair");
+    declare_dry_run(options, dry_run_);
     style_.declare_endless(options);
+    options.require("--yes", {"--repair"});
+    options.require("--dry-run", {"--repair", "--reindex"});
+    options.conflict("--repair", "--reindex");
   }
 
   int run(const Globals& globals) override {
     catch_stop_signals();
     check_.stop = &stop_requested();
+    if (repair_ && !yes_ && !dry_run_) require_consent(question(), "repairing");
+    mend_.dry_run = dry_run_;
+    mend_.lock_timeout = globals.lock_timeout;
+    mend_.check = check_;
     Output output;
     VerifyOutput shown(output, style_);
     shown_ = &shown;
@@ -113,12 +126,26 @@ class Verify : public Command {
     return check_group_positions(store, topic, number, taker());
   }
 
+  std::string question() const {
+    return operands_.size() == 1 ? "repair what is damaged in " + operands_[0] + "?" : "repair what is damaged?";
+  }
+
   template <class More>
   void partition(const std::string& directory, More more) {
+    if (reindex_) return shown_->reindexed(directory, rebuild_indexes(directory, mend_), dry_run_);
+    if (repair_) return repair(directory);
     auto result = check_partition(directory, check_, taker());
     if (stop_requested()) return;
     result.verdict = std::max(result.verdict, more());
     shown_->summary(directory, result, true);
+  }
+
+  // Nothing is taken from what groups have committed: where that is past the end, reset-offset sets it anew.
+  void repair(const std::string& directory) {
+    const auto result = repair_partition(directory, mend_, [this](const CheckFinding& finding) { shown_->finding(finding); });
+    shown_->repaired(directory, result, dry_run_);
+    if (!result.lost.empty()) outcome_.fail(status_damaged);
+    if (!result.left.empty()) outcome_.fail(status_damaged);
   }
 
   void path(const std::string& path) {
@@ -129,6 +156,7 @@ class Verify : public Command {
   }
 
   void file(const std::string& path) {
+    if (repair_ || reindex_) throw UsageError(path + ": is a file; name its directory");
     const auto result = check_file(path, check_, taker());
     if (!stop_requested()) shown_->summary(path, result, false);
   }
@@ -148,7 +176,7 @@ class Verify : public Command {
           if (!is_one) return;
           partition(entry, [] { return Verdict::clean; });
           any = true;
-        } else if (file_kind(entry) != FileKind::unknown) {
+        } else if (!repair_ && !reindex_ && file_kind(entry) != FileKind::unknown) {
           file(entry);
         }
       });
@@ -157,6 +185,11 @@ class Verify : public Command {
   }
 
   std::vector<std::string> operands_;
+  bool repair_ = false;
+  bool reindex_ = false;
+  bool yes_ = false;
+  bool dry_run_ = false;
+  RepairOptions mend_;
   Table::Style style_;
   CheckOptions check_;
   VerifyOutput* shown_ = nullptr;

@@ -52,16 +52,23 @@ void VerifyOutput::finding(const CheckFinding& finding) {
     if (finding.first_offset) text += " (" + offsets_text(finding) + ")";
     return line(text + ": " + std::string(kind_name(finding.kind)) + ": " + finding.reason);
   }
+  row("finding", kind_name(finding.kind), finding, nullptr);
+}
+
+void VerifyOutput::row(std::string_view type, std::string_view verdict, const CheckFinding& finding, const CheckResult* counts) {
   rows_.start(finding.file, columns);
   rows_.begin();
-  rows_.word("finding");
-  rows_.word(kind_name(finding.kind));
+  rows_.word(type);
+  verdict.empty() ? rows_.null() : rows_.word(verdict);
   number_or_null(finding.position);
   number_or_null(finding.end);
   number_or_null(finding.first_offset);
   number_or_null(finding.last_offset);
-  for (int i = 0; i < 3; ++i) rows_.null();
-  rows_.bytes(Bytes(std::string_view(finding.reason)));
+  const bool is_log = counts != nullptr && counts->segments > 0;
+  for (const auto count : {is_log ? counts->segments : 0, is_log ? counts->batches : 0, is_log ? counts->records : 0}) {
+    is_log ? rows_.number(static_cast<std::int64_t>(count)) : rows_.null();
+  }
+  finding.reason.empty() ? rows_.null() : rows_.bytes(Bytes(std::string_view(finding.reason)));
   rows_.end();
   output_.flush();
 }
@@ -77,21 +84,47 @@ void VerifyOutput::summary(const std::string& path, const CheckResult& result, b
     }
     return line(text);
   }
-  rows_.start(path, columns);
-  rows_.begin();
-  rows_.word("summary");
-  rows_.word(verdict_name(result.verdict));
-  rows_.null();
-  rows_.null();
-  number_or_null(result.first_offset);
-  result.first_offset ? rows_.number(result.end.value - 1) : rows_.null();
-  const bool is_log = result.segments > 0;
-  is_log ? rows_.number(static_cast<std::int64_t>(result.segments)) : rows_.null();
-  is_log ? rows_.number(static_cast<std::int64_t>(result.batches)) : rows_.null();
-  is_log ? rows_.number(static_cast<std::int64_t>(result.records)) : rows_.null();
-  rows_.null();
-  rows_.end();
-  output_.flush();
+  CheckFinding whole{{}, path, {}, {}, result.first_offset, {}, {}};
+  if (result.first_offset) whole.last_offset = result.end - 1;
+  row("summary", verdict_name(result.verdict), whole, &result);
+}
+
+// A line without a verdict: something that was done, or would be.
+void VerifyOutput::step(std::string_view type, const std::string& path, std::string_view reason) {
+  if (is_text()) return line(path + ": " + std::string(type) + (reason.empty() ? "" : ": ") + std::string(reason));
+  row(type, {}, {{}, path, {}, {}, {}, {}, std::string(reason)}, nullptr);
+}
+
+void VerifyOutput::reindexed(const std::string& path, const RepairResult& result, bool dry_run) {
+  for (const auto& name : result.replaced) step(dry_run ? "would be made anew" : "made anew", path + '/' + name, {});
+  if (is_text())
+    line(path + ": " + counted_of(result.replaced.size(), "index", "indexes") + (dry_run ? " would be made anew" : " made anew"));
+}
+
+void VerifyOutput::repaired(const std::string& path, const RepairResult& result, bool dry_run) {
+  for (const auto& name : result.replaced) step(dry_run ? "would be replaced" : "replaced", path + '/' + name, {});
+  std::int64_t count = 0;
+  for (const auto& [first, last] : result.lost) {
+    CheckFinding lost{{}, path, {}, {}, first, last, {}};
+    count += last - first + 1;
+    is_text() ? line(path + ": lost: " + offsets_text(lost)) : row("lost", {}, lost, nullptr);
+  }
+  if (!result.lost.empty() && !dry_run) step("the offsets lost are listed in", path, result.list);
+  if (!result.kept_in.empty()) step("the files as they were are kept in", path, result.kept_in);
+  for (const auto& left : result.left) {
+    is_text() ? line(left.file + ": left as it is: " + left.reason) : row("left", "damaged", left, nullptr);
+  }
+  if (!is_text()) return;
+  std::string text = path + ": ";
+  if (result.before == Verdict::clean) {
+    text += "clean, nothing to repair";
+  } else {
+    text += (dry_run               ? "would be repaired, "
+             : result.left.empty() ? "repaired, "
+                                   : "not all repaired, ") +
+            counted(static_cast<std::uint64_t>(count), "offset") + " lost";
+  }
+  line(text);
 }
 
 void VerifyOutput::summary(const std::string& path, Verdict verdict) {

@@ -6,6 +6,7 @@
 
 #include "output.h"
 #include "partlog/partition_check.h"
+#include "partlog/partition_repair.h"
 #include "row_output.h"
 
 namespace partlog::cmd {
@@ -16,12 +17,17 @@ class VerifyOutput {
 
   void finding(const CheckFinding& finding);
   void summary(const std::string& path, const CheckResult& result, bool is_directory);
+  // What a repair did, or would do.
+  void repaired(const std::string& path, const RepairResult& result, bool dry_run);
+  void reindexed(const std::string& path, const RepairResult& result, bool dry_run);
   // Of what is not a log: its verdict alone.
   void summary(const std::string& path, Verdict verdict);
 
  private:
   bool is_text() const { return !style_.json && !style_.tsv; }
   void line(std::string text);
+  void step(std::string_view type, const std::string& path, std::string_view reason);
+  void row(std::string_view type, std::string_view verdict, const CheckFinding& finding, const CheckResult* counts);
   void number_or_null(const auto& value) { value ? rows_.number(value->value) : rows_.null(); }
 
   Output& output_;

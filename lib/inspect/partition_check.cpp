@@ -95,9 +95,10 @@ class PartitionCheck {
       : context_(inspect::context_of(directory)), options_(options), report_(take) {}
 
   CheckResult run() {
+    state_ = context_.start();
+    synced_ = state_.synced;  // before the segments are listed: others are made meanwhile
     const auto segments = segment_paths(context_.directory);
     if (segments.empty()) throw Error(ErrorCode::not_found, "no segments in " + context_.directory);
-    state_ = context_.start();
     for (std::size_t i = 0; i < segments.size() && !is_stopped(); ++i) {
       last_path_ = segments[i].path;
       const bool is_last = i + 1 == segments.size();
@@ -167,7 +168,7 @@ class PartitionCheck {
   Findings of_the_whole(const std::vector<SegmentPath>& segments) {
     Findings found;
     const auto& directory = context_.directory;
-    if (os::status_of(format::repair_path(directory)) && !os::lock_holder(format::append_lock_path(directory))) {
+    if (os::status_of(format::repair_path(directory) + "/plan") && !os::lock_holder(format::append_lock_path(directory))) {
       found.push_back(
           {Kind::damage, format::repair_path(directory), {}, {}, {}, {}, "a repair was interrupted; --repair finishes it"});
     }
@@ -192,8 +193,8 @@ class PartitionCheck {
   void check_end(Findings& found) const {
     const auto now = context_.start();
     const auto end = state_.next.value_or(Offset{0});
-    if (state_.synced && now.synced && state_.next && end < std::min(state_.synced->offset, now.synced->offset)) {
-      const auto last = std::min(state_.synced->offset, now.synced->offset);
+    const auto last = synced_ && now.synced ? std::min(synced_->offset, now.synced->offset) : end;
+    if (state_.next && end < last) {
       if (const auto range = inspect::not_listed(end, last, context_.lost); range && report_.told < range->second) {
         found.push_back({Kind::damage,
                          last_path_,
@@ -252,6 +253,7 @@ class PartitionCheck {
   const CheckOptions& options_;
   Report report_;
   LogState state_;
+  std::optional<format::RecoveryPoint> synced_;
   std::string last_path_;
 };
 

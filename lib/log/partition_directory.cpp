@@ -67,8 +67,11 @@ void PartitionDirectory::move_recovery_point_back(Offset offset, Offset segment,
 }
 
 void PartitionDirectory::store_recovery_point(Offset offset, Offset segment, std::int64_t position, bool durable) const {
-  os::replace_file(format::recovery_point_path(path_),
-                   format::format_recovery_point({offset, segment, {position}, current_boot()}), durable);
+  os::replace_file(format::recovery_point_path(path_), recovery_point_text(offset, segment, position), durable);
+}
+
+std::string PartitionDirectory::recovery_point_text(Offset offset, Offset segment, std::int64_t position) const {
+  return format::format_recovery_point({offset, segment, {position}, current_boot()});
 }
 
 std::string PartitionDirectory::current_boot() const { return network_ ? "-" : os::boot_id(); }
@@ -109,6 +112,10 @@ void PartitionDirectory::mark_sync_failed(const std::string& reason) const {
   } catch (const Error&) {
     // The failure to sync is reported in any case; a device that refuses the mark as well refuses the next append too.
   }
+}
+
+void PartitionDirectory::clear_sync_failed() const {
+  if (os::remove_file(format::sync_failed_path(path_))) os::sync_directory(path_);
 }
 
 void create_partition_files(const PartitionDirectory& directory, const std::string& topic_id) {

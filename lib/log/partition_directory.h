@@ -36,6 +36,8 @@ class PartitionDirectory {
   void move_recovery_point(Offset offset, Offset segment, std::int64_t position, bool durable) const;
   // The log was cut before the recovery point: moves it back to there, durably.
   void move_recovery_point_back(Offset offset, Offset segment, std::int64_t position) const;
+  // What the file says when everything up to there is on stable storage now.
+  std::string recovery_point_text(Offset offset, Offset segment, std::int64_t position) const;
   // The recovery point if the host has restarted since it was written (or another host wrote it): everything behind it may have
   // holes, and the first invalid batch there is where the log ended.
   std::optional<format::RecoveryPoint> suspect_from() const;
@@ -50,6 +52,7 @@ class PartitionDirectory {
   // Set after a failed sync: what the device holds is unknown, so nothing may be appended behind it.
   bool sync_failed() const;
   void mark_sync_failed(const std::string& reason) const;
+  void clear_sync_failed() const;  // durable
 
  private:
   std::optional<format::RecoveryPoint> readable_recovery_point(const std::string& text, const std::string& file) const;

@@ -161,6 +161,22 @@ void rename_path(const std::string& from, const std::string& to) {
   if (system().rename(from.c_str(), to.c_str()) != 0) fail("rename " + from + " to " + to, errno);
 }
 
+void link_or_copy(const std::string& from, const std::string& to) {
+  if (system().link(from.c_str(), to.c_str()) == 0) return;
+  if (errno != EPERM && errno != EOPNOTSUPP && errno != EMLINK && errno != EXDEV) fail("link " + from + " to " + to, errno);
+  constexpr std::size_t piece_size = 1 << 20;
+  const auto source = File::open(from, File::Mode::read);
+  auto copy = File::open(to, File::Mode::create_new);
+  std::vector<char> bytes(piece_size);
+  std::int64_t at = 0;
+  while (const auto got = source.read_at(bytes, at)) {
+    copy.write_at(std::span<const char>(bytes).first(got), at);
+    at += static_cast<std::int64_t>(got);
+  }
+  copy.sync_data();
+  copy.close();
+}
+
 bool remove_file(const std::string& path) {
   if (system().unlink(path.c_str()) == 0) return true;
   if (is_absent(errno)) return false;

@@ -23,6 +23,8 @@ std::vector<std::string> list_directory(const std::string& path);
 void make_directory(const std::string& path);    // Error(already_exists) if something is there
 void make_directories(const std::string& path);  // like mkdir -p
 void rename_path(const std::string& from, const std::string& to);
+// Another name for the same file; a copy of it, durable but for its name, where the file system has no such thing.
+void link_or_copy(const std::string& from, const std::string& to);
 bool remove_file(const std::string& path);  // false if it was not there
 void remove_tree(const std::string& path);  // everything below, then itself; missing entries are fine
 // Makes names that were made, renamed or removed in this directory durable.

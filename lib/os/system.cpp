@@ -22,6 +22,7 @@ int System::fsync(int fd) { return ::fsync(fd); }
 int System::fstat(int fd, struct stat* status) { return ::fstat(fd, status); }
 int System::stat(const char* path, struct stat* status) { return ::stat(path, status); }
 int System::rename(const char* from, const char* to) { return ::rename(from, to); }
+int System::link(const char* from, const char* to) { return ::link(from, to); }
 int System::unlink(const char* path) { return ::unlink(path); }
 int System::mkdir(const char* path, mode_t mode) { return ::mkdir(path, mode); }
 int System::rmdir(const char* path) { return ::rmdir(path); }

@@ -24,6 +24,7 @@ class System {
   virtual int fstat(int fd, struct stat* status);
   virtual int stat(const char* path, struct stat* status);
   virtual int rename(const char* from, const char* to);
+  virtual int link(const char* from, const char* to);
   virtual int unlink(const char* path);
   virtual int mkdir(const char* path, mode_t mode);
   virtual int rmdir(const char* path);

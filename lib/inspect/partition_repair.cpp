@@ -1,0 +1,352 @@
+#include "partlog/partition_repair.h"
+
+#include <algorithm>
+
+#include "base/time_text.h"
+#include "format/checkpoint.h"
+#include "format/file_names.h"
+#include "inspect/index_maker.h"
+#include "inspect/partition_context.h"
+#include "inspect/salvage.h"
+#include "inspect/staging.h"
+#include "log/partition_directory.h"
+#include "os/clock.h"
+#include "os/directory.h"
+#include "os/file_lock.h"
+
+namespace partlog {
+
+namespace {
+
+using inspect::LostRanges;
+using inspect::PartitionContext;
+using inspect::Salvage;
+using inspect::SegmentMaker;
+using inspect::Staging;
+using Kind = CheckFinding::Kind;
+
+std::string name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+// The append lock, where there is one, of the directory that stands at the path.
+class AppendLock {
+ public:
+  AppendLock(const PartitionContext& context, const RepairOptions& options) {
+    const auto path = format::append_lock_path(context.directory);
+    if (options.dry_run || !os::status_of(path)) return;
+    const auto before = os::status_of(context.directory);
+    lock_ = os::FileLock::open(path, false);
+    os::LockWait wait;
+    wait.timeout = options.lock_timeout;
+    wait.stop = options.check.stop;
+    wait.poll = context.on_network;
+    guard_ = lock_->lock(wait);
+    const auto now = os::status_of(context.directory);
+    if (!before || !now || before->id != now->id) {
+      throw Error(ErrorCode::not_found, context.directory + ": the topic was deleted meanwhile");
+    }
+    if (context.on_network) os::File::open(context.directory, os::File::Mode::read);
+  }
+
+  bool is_held() const { return guard_.owns(); }
+
+ private:
+  std::optional<os::FileLock> lock_;
+  os::FileLock::Guard guard_;
+};
+
+class Repair {
+ public:
+  Repair(const std::string& directory, const RepairOptions& options, const TakeFinding& take)
+      : context_(inspect::context_of(directory)),
+        options_(options),
+        take_(take),
+        files_(directory, context_.on_network),
+        staging_(directory) {}
+
+  RepairResult run() {
+    const AppendLock lock(context_, options_);
+    if (!options_.dry_run) staging_.recover();
+    context_ = inspect::context_of(context_.directory);
+    const bool sync_failed = files_.sync_failed();
+    if (sync_failed && !options_.dry_run) forget_cached();
+    result_.before = check(take_);
+    plan();
+    if (options_.dry_run || needs_no_more(sync_failed)) return std::move(result_);
+    if (!result_.replaced.empty() || !result_.lost.empty() || is_bumped_) put_in_place();
+    if (sync_failed) {
+      sync_all();
+      files_.clear_sync_failed();
+    }
+    findings_.clear();
+    check([](const CheckFinding&) {});
+    std::copy_if(findings_.begin(), findings_.end(), std::back_inserter(result_.left),
+                 [](const CheckFinding& finding) { return finding.kind == Kind::damage; });
+    return std::move(result_);
+  }
+
+ private:
+  bool needs_no_more(bool sync_failed) const { return result_.before == Verdict::clean && !sync_failed; }
+
+  Verdict check(const TakeFinding& take) {
+    const auto keep = [&](const CheckFinding& finding) {
+      findings_.push_back(finding);
+      take(finding);
+    };
+    return check_partition(context_.directory, options_.check, keep).verdict;
+  }
+
+  // What stands in this host's memory may never have reached the device; what cannot be written now is lost as well.
+  void forget_cached() const {
+    for (const auto& segment : segment_paths(context_.directory)) {
+      auto file = os::File::open(segment.path, os::File::Mode::read);
+      file.sync_data();
+      file.drop_cached();
+    }
+  }
+
+  void sync_all() const {
+    for (const auto& segment : segment_paths(context_.directory)) os::File::open(segment.path, os::File::Mode::read).sync_data();
+    os::sync_directory(context_.directory);
+  }
+
+  bool concerns_segments() const {
+    return std::any_of(findings_.begin(), findings_.end(), [](const CheckFinding& finding) {
+      return finding.kind != Kind::note && finding.file.ends_with(format::log_suffix);
+    });
+  }
+
+  // What is to be replaced, and what is lost.
+  void plan() {
+    state_ = context_.start();
+    if (concerns_segments()) {
+      salvage_ = inspect::survey(context_, state_, options_.check);
+      for (std::size_t i = salvage_.segments.size(); i-- > 0;) {
+        if (!SegmentMaker(salvage_, i).is_right()) segments_.push_back(i);
+      }
+      find_lost();
+    }
+    for (const auto i : segments_) result_.replaced.push_back(name_of(salvage_.segments[i].path));
+    for (const auto& finding : findings_) {
+      if (finding.kind == Kind::damage && !finding.file.ends_with(format::log_suffix)) plan_small(name_of(finding.file));
+    }
+    if (!result_.lost.empty()) result_.list = format::lost_offsets_path(context_.directory);
+  }
+
+  void find_lost() {
+    LostRanges candidates;
+    for (const auto& finding : findings_) {
+      if (finding.kind != Kind::damage || !finding.first_offset || !finding.file.ends_with(format::log_suffix)) continue;
+      const auto last = finding.last_offset.value_or(salvage_.end - 1);
+      if (*finding.first_offset <= last && last < salvage_.end) candidates.emplace_back(*finding.first_offset, last);
+    }
+    const auto taken = inspect::covered(salvage_.runs);
+    const auto end = taken.empty() ? salvage_.segments.back().base : taken.back().second + 1;
+    if (context_.is_ours && end < salvage_.end)
+      candidates.emplace_back(std::max(end, salvage_.segments.front().base), salvage_.end - 1);
+    std::sort(candidates.begin(), candidates.end());
+    LostRanges merged;
+    for (const auto& [first, last] : candidates) {
+      if (!merged.empty() && first <= merged.back().second + 1) {
+        merged.back().second = std::max(merged.back().second, last);
+      } else {
+        merged.emplace_back(first, last);
+      }
+    }
+    result_.lost = inspect::without(inspect::without(merged, taken), context_.lost);
+    // Offsets that were lost at the end may have been told to somebody: the next append goes behind them.
+    is_bumped_ = context_.is_ours && end < salvage_.end && salvage_.end > salvage_.segments.back().base;
+  }
+
+  // A small file that is damaged, where what it should say is known.
+  void plan_small(const std::string& name) {
+    const auto text = text_for(name);
+    const bool is_index = name.ends_with("index") && !name.ends_with(".txnindex");
+    if (!text && !is_index) return;
+    auto& replaced = result_.replaced;
+    if (std::find(replaced.begin(), replaced.end(), name) == replaced.end()) replaced.push_back(name);
+    if (text) texts_.emplace_back(name, *text);
+    if (is_index) indexes_.push_back(name);
+  }
+
+  std::optional<std::string> text_for(const std::string& name) {
+    if (!context_.is_ours) return std::nullopt;
+    if (name == "partition.metadata" && !context_.topic_id.empty()) return format::format_partition_metadata(context_.topic_id);
+    if (name == "log-start-offset") return format::format_log_start_offset(segment_paths(context_.directory).front().base);
+    if (name == "recovery-point") return std::string();  // written in any case
+    if (name == "leader-epoch-checkpoint") return format::format_leader_epochs(epochs_in_log());
+    return std::nullopt;
+  }
+
+  std::vector<format::EpochStart> epochs_in_log() const {
+    std::vector<format::EpochStart> epochs;
+    for (const auto& segment : segment_paths(context_.directory)) {
+      SegmentFile file(segment.path);
+      for (auto step = file.next(); step != SegmentFile::Step::end && step != SegmentFile::Step::torn_tail; step = file.next()) {
+        if (step != SegmentFile::Step::batch || !file.finding().reason.empty()) continue;
+        const auto& batch = file.batch();
+        if (batch.leader_epoch >= 0 && (epochs.empty() || batch.leader_epoch > epochs.back().epoch)) {
+          epochs.push_back({batch.leader_epoch, batch.base_offset});
+        }
+      }
+    }
+    if (epochs.empty()) epochs.push_back({0, {0}});
+    return epochs;
+  }
+
+  void put_in_place() {
+    staging_.begin();
+    std::vector<std::string> names;
+    if (is_bumped_) {
+      names.push_back(format::segment_file_name(salvage_.end, format::log_suffix));
+      staging_.write(names.back(), {});
+    }
+    for (const auto i : segments_) stage_segment(i, names);
+    if (!result_.lost.empty()) {
+      names.push_back(name_of(result_.list));
+      staging_.write(names.back(), list_of_lost());
+    }
+    for (const auto& [name, text] : texts_) {
+      if (name == "recovery-point") continue;
+      names.push_back(name);
+      staging_.write(name, text);
+    }
+    if (context_.is_ours) stage_recovery_point(names);
+    if (!names.empty()) result_.kept_in = staging_.commit(names);
+    for (const auto& name : indexes_) make_index(name);
+  }
+
+  void stage_segment(std::size_t number, std::vector<std::string>& names) {
+    const auto& segment = salvage_.segments[number];
+    const auto name = name_of(segment.path);
+    SegmentMaker(salvage_, number).write(staging_.path(name), options_.check.inspect);
+    const bool is_closed = number + 1 < salvage_.segments.size() || is_bumped_;
+    const log::SegmentFiles files{staging_.directory(), segment.base};
+    inspect::make_indexes(files.log(), files, context_.index_interval_bytes, is_closed);
+    names.push_back(name);
+    names.push_back(name_of(files.index()));
+    names.push_back(name_of(files.time_index()));
+  }
+
+  std::string list_of_lost() const {
+    auto all = files_.lost_offsets();
+    const auto now = iso_time(os::clock().now());
+    for (const auto& [first, last] : result_.lost) all.push_back({first, last, now});
+    std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::string text;
+    for (const auto& range : all) text += format::format_lost_offsets(range);
+    return text;
+  }
+
+  // Everything up to the end is synced by now, and the segment may have become shorter than the old one says.
+  void stage_recovery_point(std::vector<std::string>& names) {
+    sync_all();
+    const auto segments = segment_paths(context_.directory);
+    auto last = segments.back();
+    if (is_bumped_) last = {staging_.path(format::segment_file_name(salvage_.end, format::log_suffix)), salvage_.end};
+    const auto staged = staging_.path(name_of(last.path));
+    const auto path = os::status_of(staged) ? staged : last.path;
+    CheckOptions options = options_.check;
+    options.inspect.next_base.reset();
+    Offset end = last.base;
+    std::int64_t position = 0;
+    SegmentFile file(path);
+    for (auto step = file.next(); step == SegmentFile::Step::batch; step = file.next()) {
+      end = file.batch().next_offset();
+      position = file.batch().position.value + file.batch().size;
+    }
+    names.emplace_back("recovery-point");
+    staging_.write(names.back(), files_.recovery_point_text(end, last.base, position));
+  }
+
+  void make_index(const std::string& name) {
+    const auto suffix = name.ends_with(format::index_suffix) ? format::index_suffix : format::time_index_suffix;
+    const auto base = format::parse_segment_file_name(name, suffix);
+    if (!base) return;
+    const bool is_closed = segment_paths(context_.directory).back().base > *base;
+    const log::SegmentFiles files{context_.directory, *base};
+    if (os::status_of(files.log())) inspect::make_indexes(files.log(), files, context_.index_interval_bytes, is_closed);
+  }
+
+  PartitionContext context_;
+  const RepairOptions& options_;
+  const TakeFinding& take_;
+  log::PartitionDirectory files_;
+  Staging staging_;
+  RepairResult result_;
+  std::vector<CheckFinding> findings_;
+  inspect::LogState state_;
+  Salvage salvage_;
+  std::vector<std::size_t> segments_;  // those to be written anew, the last one first
+  std::vector<std::pair<std::string, std::string>> texts_;
+  std::vector<std::string> indexes_;
+  bool is_bumped_ = false;  // the log goes on in a new segment, behind what was lost at the end
+};
+
+class Reindex {
+ public:
+  Reindex(const std::string& directory, const RepairOptions& options)
+      : context_(inspect::context_of(directory)), options_(options), staging_(directory) {}
+
+  RepairResult run() {
+    const AppendLock lock(context_, options_);
+    const auto segments = segment_paths(context_.directory);
+    if (segments.empty()) throw Error(ErrorCode::not_found, "no segments in " + context_.directory);
+    if (options_.dry_run) {
+      find_wrong();
+      return std::move(result_);
+    }
+    staging_.recover();
+    staging_.begin();
+    for (std::size_t i = 0; i < segments.size(); ++i) make(segments[i], i + 1 < segments.size());
+    staging_.discard();
+    return std::move(result_);
+  }
+
+ private:
+  // Without writing, only what a check finds wrong with them can be told.
+  void find_wrong() {
+    check_partition(context_.directory, options_.check, [&](const CheckFinding& finding) {
+      if (finding.file.ends_with("index")) result_.replaced.push_back(name_of(finding.file));
+    });
+  }
+
+  void make(const SegmentPath& segment, bool is_closed) {
+    const log::SegmentFiles made{staging_.directory(), segment.base};
+    const log::SegmentFiles files{context_.directory, segment.base};
+    inspect::make_indexes(segment.path, made, context_.index_interval_bytes, is_closed);
+    const bool is_same = same(made.index(), files.index());
+    const bool is_time_same = same(made.time_index(), files.time_index());
+    if (!is_same) result_.replaced.push_back(name_of(files.index()));
+    if (!is_time_same) result_.replaced.push_back(name_of(files.time_index()));
+    if (is_same && is_time_same) return;
+    if (context_.is_ours && !is_closed) {  // writers have it open
+      inspect::make_indexes(segment.path, files, context_.index_interval_bytes, is_closed);
+      return;
+    }
+    os::rename_path(made.index(), files.index());
+    os::rename_path(made.time_index(), files.time_index());
+    os::sync_directory(context_.directory);
+  }
+
+  static bool same(const std::string& one, const std::string& other) {
+    constexpr std::size_t most = std::size_t{1} << 30;
+    return os::read_file(one, most) == os::read_file(other, most);
+  }
+
+  PartitionContext context_;
+  const RepairOptions& options_;
+  Staging staging_;
+  RepairResult result_;
+};
+
+}  // namespace
+
+RepairResult repair_partition(const std::string& directory, const RepairOptions& options, const TakeFinding& take) {
+  return Repair(directory, options, take).run();
+}
+
+RepairResult rebuild_indexes(const std::string& directory, const RepairOptions& options) {
+  return Reindex(directory, options).run();
+}
+
+}  // namespace partlog

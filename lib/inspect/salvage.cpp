@@ -1,0 +1,283 @@
+#include "inspect/salvage.h"
+
+#include <algorithm>
+#include <limits>
+#include <span>
+
+#include "base/byte_order.h"
+#include "format/batch_header.h"
+#include "format/checkpoint.h"
+#include "format/file_names.h"
+#include "os/directory.h"
+#include "os/file.h"
+
+namespace partlog::inspect {
+
+namespace {
+
+constexpr std::size_t piece_size = 1 << 20;
+constexpr Offset no_limit{std::numeric_limits<std::int64_t>::max()};
+
+bool is_decodable(SegmentFile& file) {
+  while (!file.records().empty()) {
+  }
+  return file.records_fault().empty();
+}
+
+// The epochs of a store's partition by offset; empty where nothing can be said.
+std::vector<format::EpochStart> epochs_of(const PartitionContext& context) {
+  if (!context.is_ours) return {};
+  const auto path = format::leader_epoch_checkpoint_path(context.directory);
+  try {
+    const auto text = os::read_file(path);
+    return text ? format::parse_leader_epochs(*text, path) : std::vector<format::EpochStart>{};
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+class Survey {
+ public:
+  Survey(const PartitionContext& context, const LogState& known, const CheckOptions& options)
+      : options_(options), known_(known), epochs_(epochs_of(context)) {
+    result_.segments = segment_paths(context.directory);
+  }
+
+  Salvage run() {
+    for (std::size_t i = 0; i < result_.segments.size(); ++i) walk(i);
+    drop_strangers();
+    std::stable_sort(result_.runs.begin(), result_.runs.end(), [](const Run& a, const Run& b) { return a.first < b.first; });
+    for (const auto& run : result_.runs)
+      result_.end = std::max(result_.end, run.offset.value_or(run.first) + (run.next - run.first));
+    if (known_.synced) result_.end = std::max(result_.end, known_.synced->offset);
+    result_.end = std::max({result_.end, lost_end_, result_.segments.back().base});
+    return std::move(result_);
+  }
+
+ private:
+  struct Seen {
+    BatchInfo info;
+    bool fits;  // nothing around it says that its offset is wrong
+  };
+
+  void walk(std::size_t number) {
+    file_ = number;
+    next_ = result_.segments[number].base;
+    last_.reset();
+    is_broken_ = true;
+    auto inspect = options_.inspect;
+    if (number + 1 < result_.segments.size()) inspect.next_base = result_.segments[number + 1].base;
+    SegmentFile file(result_.segments[number].path, inspect);
+    for (auto step = file.next(); step != SegmentFile::Step::end; step = file.next()) {
+      look_at(file, step);
+      if (step == SegmentFile::Step::torn_tail) break;
+    }
+    const bool is_last = number + 1 == result_.segments.size();
+    settle_last(!is_last ? inspect.next_base : known_.synced ? std::optional(known_.synced->offset) : std::nullopt);
+    result_.sizes.push_back(file.size());
+  }
+
+  void look_at(SegmentFile& file, SegmentFile::Step step) {
+    const auto seen = step == SegmentFile::Step::batch && file.batch().is_valid
+                          ? std::optional(Seen{file.batch(), file.finding().reason.empty()})
+                          : std::nullopt;
+    settle_last(seen ? std::optional(seen->info.base_offset) : std::nullopt);
+    if (seen && is_decodable(file)) {
+      last_ = seen;
+      return;
+    }
+    if (step == SegmentFile::Step::batch && (!seen || seen->fits)) note_lost_end(file.batch());
+    is_broken_ = true;
+  }
+
+  // A batch with a wrong checksum at the end tells where the log ended, if its header makes sense.
+  void note_lost_end(const BatchInfo& batch) {
+    const bool makes_sense =
+        batch.base_offset == next_ && batch.count == batch.last_offset - batch.base_offset + 1 && batch.count <= batch.size;
+    if (makes_sense) lost_end_ = std::max(lost_end_, batch.next_offset());
+  }
+
+  // A batch is settled once it is known where the log goes on behind it.
+  void settle_last(std::optional<Offset> next) {
+    if (last_) settle(*last_, next);
+    last_.reset();
+  }
+
+  // Where the batches around one leave room for just its offsets at another place, that place is the right one.
+  void settle(const Seen& seen, std::optional<Offset> behind) {
+    const auto& info = seen.info;
+    const auto span = info.last_offset - info.base_offset + 1;
+    Run run{file_, info.position.value, info.position.value + info.size, info.base_offset, info.next_offset(), {}, {}};
+    const bool is_misplaced = info.base_offset != next_ && info.magic == 2 && behind && *behind - next_ == span;
+    if (is_misplaced) run.offset = next_;
+    if (const auto epoch = epoch_at(run.offset.value_or(run.first)); epoch && *epoch != info.leader_epoch && info.magic == 2)
+      run.epoch = epoch;
+    is_strange_ = !seen.fits && !run.offset;
+    if (!is_strange_ || run.first >= next_) next_ = run.offset.value_or(run.first) + span;
+    add(run);
+  }
+
+  void add(const Run& run) {
+    auto& runs = result_.runs;
+    const bool is_plain = !run.offset && !run.epoch;
+    if (!is_broken_ && is_plain && runs.back().end == run.position && runs.back().next <= run.first && was_plain_ &&
+        strange_.back() == is_strange_) {
+      runs.back().end = run.end;
+      runs.back().next = run.next;
+    } else {
+      runs.push_back(run);
+      strange_.push_back(is_strange_);
+    }
+    is_broken_ = false;
+    was_plain_ = is_plain;
+  }
+
+  std::optional<std::int32_t> epoch_at(Offset offset) const {
+    std::optional<std::int32_t> epoch;
+    for (const auto& start : epochs_) {
+      if (start.start <= offset) epoch = start.epoch;
+    }
+    return epoch;
+  }
+
+  // Offsets that nothing vouches for: not those of what stands in another segment, but a damaged one. Behind what is known of the
+  // log nothing of the kind is believed.
+  void drop_strangers() {
+    Offset end = known_.synced ? known_.synced->offset : Offset{0};
+    for (std::size_t i = 0; i < result_.runs.size(); ++i) {
+      if (!strange_[i]) end = std::max(end, result_.runs[i].next);
+    }
+    std::vector<Run> kept;
+    for (std::size_t i = 0; i < result_.runs.size(); ++i) {
+      const auto& run = result_.runs[i];
+      const bool begins_a_segment = std::any_of(result_.segments.begin(), result_.segments.end(),
+                                                [&](const SegmentPath& segment) { return segment.base == run.first; });
+      if (!strange_[i] || run.first < end || begins_a_segment) kept.push_back(run);
+    }
+    result_.runs = std::move(kept);
+  }
+
+  const CheckOptions& options_;
+  const LogState& known_;
+  std::vector<format::EpochStart> epochs_;
+  Salvage result_;
+  std::vector<bool> strange_;  // of each run: its offsets do not fit where it stands
+  std::size_t file_ = 0;
+  Offset next_;  // behind the last batch
+  std::optional<Seen> last_;
+  Offset lost_end_;
+  bool is_broken_ = true;  // what stands here does not go on with the last run
+  bool was_plain_ = false;
+  bool is_strange_ = false;
+};
+
+}  // namespace
+
+// Appends batches to a new file, many with one call.
+class BatchWriter {
+ public:
+  explicit BatchWriter(const std::string& path) : file_(os::File::open(path, os::File::Mode::create_new)) {}
+
+  void copy(const os::File& from, const BatchInfo& batch, const Run& run) {
+    const auto start = bytes_.size();
+    bytes_.resize(start + static_cast<std::size_t>(batch.size));
+    const auto into = std::span(bytes_).subspan(start);
+    if (from.read_at(into, batch.position.value) < into.size()) {
+      throw Error(ErrorCode::io, "read " + from.path() + ": it has become shorter meanwhile");
+    }
+    if (run.offset) store_big_endian(into.data() + format::field::base_offset, run.offset->value);
+    if (run.epoch) store_big_endian(into.data() + format::field::leader_epoch, *run.epoch);
+    if (bytes_.size() >= piece_size) flush();
+  }
+
+  void finish() {
+    flush();
+    file_.sync_data();
+    file_.close();
+  }
+
+ private:
+  void flush() {
+    file_.write_at(bytes_, size_);
+    size_ += static_cast<std::int64_t>(bytes_.size());
+    bytes_.clear();
+  }
+
+  os::File file_;
+  std::vector<char> bytes_;
+  std::int64_t size_ = 0;
+};
+
+Salvage survey(const PartitionContext& context, const LogState& known, const CheckOptions& options) {
+  return Survey(context, known, options).run();
+}
+
+LostRanges covered(const std::vector<Run>& runs) {
+  LostRanges ranges;
+  for (const auto& run : runs) {
+    const auto first = run.offset.value_or(run.first);
+    const auto last = first + (run.next - run.first) - 1;
+    if (!ranges.empty() && first <= ranges.back().second + 1) {
+      ranges.back().second = std::max(ranges.back().second, last);
+    } else {
+      ranges.emplace_back(first, last);
+    }
+  }
+  std::sort(ranges.begin(), ranges.end());
+  return ranges;
+}
+
+LostRanges without(const LostRanges& ranges, const LostRanges& taken) {
+  LostRanges rest;
+  for (auto [first, last] : ranges) {
+    for (const auto& [from, to] : taken) {
+      if (to < first || from > last) continue;
+      if (from > first) rest.emplace_back(first, from - 1);
+      first = to + 1;
+    }
+    if (first <= last) rest.emplace_back(first, last);
+  }
+  return rest;
+}
+
+SegmentMaker::SegmentMaker(const Salvage& salvage, std::size_t number)
+    : salvage_(salvage),
+      number_(number),
+      base_(salvage.segments[number].base),
+      limit_(number + 1 < salvage.segments.size() ? salvage.segments[number + 1].base : no_limit) {
+  for (const auto& run : salvage.runs) {
+    const auto first = run.offset.value_or(run.first);
+    if (first < limit_ && first + (run.next - run.first) > base_) runs_.push_back(&run);
+  }
+  std::stable_sort(runs_.begin(), runs_.end(),
+                   [](const Run* a, const Run* b) { return a->offset.value_or(a->first) < b->offset.value_or(b->first); });
+}
+
+bool SegmentMaker::is_right() const {
+  const auto size = salvage_.sizes[number_];
+  if (runs_.empty()) return size == 0;
+  const auto& run = *runs_.front();
+  return runs_.size() == 1 && run.file == number_ && run.position == 0 && run.end == size && !run.offset && !run.epoch &&
+         run.first >= base_ && run.next <= limit_;
+}
+
+void SegmentMaker::write(const std::string& path, const InspectOptions& options) const {
+  BatchWriter writer(path);
+  Offset next = base_;
+  for (const auto* run : runs_) {
+    const auto& source = salvage_.segments[run->file].path;
+    const auto bytes = os::File::open(source, os::File::Mode::read);
+    SegmentFile file(source, options);
+    file.seek({run->position});
+    while (file.next() == SegmentFile::Step::batch && file.batch().position.value < run->end) {
+      const auto& batch = file.batch();
+      const auto first = run->offset.value_or(batch.base_offset);
+      if (first < next || first >= limit_) continue;
+      writer.copy(bytes, batch, *run);
+      next = first + (batch.last_offset - batch.base_offset + 1);
+    }
+  }
+  writer.finish();
+}
+
+}  // namespace partlog::inspect

@@ -1,0 +1,117 @@
+#include "inspect/staging.h"
+
+#include <algorithm>
+
+#include "format/file_names.h"
+#include "format/properties.h"
+#include "os/directory.h"
+#include "partlog/error.h"
+
+namespace partlog::inspect {
+
+namespace {
+
+constexpr std::size_t most_plan = 64 << 20;
+
+}  // namespace
+
+Staging::Staging(std::string partition_directory)
+    : partition_(std::move(partition_directory)), staging_(format::repair_path(partition_)) {}
+
+std::int64_t Staging::size_of(const std::string& path) const {
+  const auto status = os::status_of(path);
+  return status ? status->size : -1;
+}
+
+// "name size" lines; the last one says that the list is whole.
+std::optional<std::vector<Staging::Step>> Staging::read_plan() const {
+  const auto text = os::read_file(plan_path(), most_plan);
+  if (!text || !text->ends_with("end\n")) return std::nullopt;
+  std::vector<Step> steps;
+  std::string_view rest = *text;
+  while (!rest.empty()) {
+    const auto line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+    const auto space = line.find(' ');
+    if (space == std::string_view::npos) break;
+    const auto size = format::parse_integer(line.substr(space + 1));
+    if (!size) return std::nullopt;
+    steps.push_back({std::string(line.substr(0, space)), *size});
+  }
+  return steps;
+}
+
+// Nothing has been renamed yet, and a writer has appended to the active segment since. Once that one, which goes first, has its
+// new file, nobody writes to the others.
+bool Staging::is_outdated(const std::vector<Step>& steps) const {
+  const auto is_log = [](const Step& step) { return step.name.ends_with(format::log_suffix); };
+  const auto is_staged = [&](const Step& step) { return size_of(path(step.name)) >= 0; };
+  const auto has_changed = [&](const Step& step) { return is_log(step) && size_of(target(step.name)) != step.old_size; };
+  return std::all_of(steps.begin(), steps.end(), is_staged) && std::any_of(steps.begin(), steps.end(), has_changed);
+}
+
+void Staging::recover() const {
+  if (!os::status_of(staging_)) return;
+  const auto steps = read_plan();
+  steps && !is_outdated(*steps) ? finish(*steps) : discard();
+}
+
+// Of an index that a writer has changed since the plan was made, the writer's is as good.
+void Staging::finish(const std::vector<Step>& steps) const {
+  for (const auto& step : steps) {
+    if (size_of(path(step.name)) < 0) continue;
+    const bool is_index = step.name.ends_with("index");
+    if (is_index && size_of(target(step.name)) != step.old_size) continue;
+    os::rename_path(path(step.name), target(step.name));
+  }
+  os::sync_directory(partition_);
+  discard();
+}
+
+void Staging::begin() const {
+  discard();
+  os::make_directory(staging_);
+}
+
+void Staging::discard() const {
+  if (!os::status_of(staging_)) return;
+  os::remove_file(plan_path());
+  os::remove_tree(staging_);
+  os::sync_directory(partition_);
+}
+
+void Staging::write(const std::string& name, std::string_view contents) const {
+  auto file = os::File::open(path(name), os::File::Mode::create_new);
+  file.write_at(contents, 0);
+  file.sync_data();
+}
+
+std::string Staging::make_kept() const {
+  int number = 0;
+  for (const auto& name : os::list_directory(partition_)) {
+    number = std::max(number, format::parse_before_repair_name(name).value_or(0));
+  }
+  auto kept = format::before_repair_path(partition_, number + 1);
+  os::make_directory(kept);
+  return kept;
+}
+
+std::string Staging::commit(const std::vector<std::string>& names) const {
+  const auto kept = make_kept();
+  std::vector<Step> steps;
+  std::string plan;
+  for (const auto& name : names) {
+    steps.push_back({name, size_of(target(name))});
+    plan += name + " " + std::to_string(steps.back().old_size) + "\n";
+    if (steps.back().old_size >= 0) os::link_or_copy(target(name), kept + '/' + name);
+  }
+  os::sync_directory(kept);
+  os::sync_directory(partition_);
+  os::sync_directory(staging_);
+  write("plan", plan + "end\n");
+  os::sync_directory(staging_);
+  finish(steps);
+  return kept;
+}
+
+}  // namespace partlog::inspect
