@@ -219,7 +219,7 @@ class Repair {
     const auto& segment = salvage_.segments[number];
     const auto name = name_of(segment.path);
     SegmentMaker(salvage_, number).write(staging_.path(name), options_.check.inspect);
-    const bool is_closed = number + 1 < salvage_.segments.size() || is_bumped_;
+    const bool is_closed = !context_.is_ours || number + 1 < salvage_.segments.size() || is_bumped_;
     const log::SegmentFiles files{staging_.directory(), segment.base};
     inspect::make_indexes(files.log(), files, context_.index_interval_bytes, is_closed);
     names.push_back(name);
@@ -262,7 +262,7 @@ class Repair {
     const auto suffix = name.ends_with(format::index_suffix) ? format::index_suffix : format::time_index_suffix;
     const auto base = format::parse_segment_file_name(name, suffix);
     if (!base) return;
-    const bool is_closed = segment_paths(context_.directory).back().base > *base;
+    const bool is_closed = !context_.is_ours || segment_paths(context_.directory).back().base > *base;
     const log::SegmentFiles files{context_.directory, *base};
     if (os::status_of(files.log())) inspect::make_indexes(files.log(), files, context_.index_interval_bytes, is_closed);
   }
@@ -297,7 +297,10 @@ class Reindex {
     }
     staging_.recover();
     staging_.begin();
-    for (std::size_t i = 0; i < segments.size(); ++i) make(segments[i], i + 1 < segments.size());
+    for (std::size_t i = 0; i < segments.size(); ++i) {
+      // A broker that has stopped has closed the last one, too.
+      make(segments[i], !context_.is_ours || i + 1 < segments.size());
+    }
     staging_.discard();
     return std::move(result_);
   }

@@ -46,9 +46,8 @@ class Survey {
   Salvage run() {
     for (std::size_t i = 0; i < result_.segments.size(); ++i) walk(i);
     drop_strangers();
-    std::stable_sort(result_.runs.begin(), result_.runs.end(), [](const Run& a, const Run& b) { return a.first < b.first; });
-    for (const auto& run : result_.runs)
-      result_.end = std::max(result_.end, run.offset.value_or(run.first) + (run.next - run.first));
+    std::stable_sort(result_.runs.begin(), result_.runs.end(), [](const Run& a, const Run& b) { return a.start() < b.start(); });
+    for (const auto& run : result_.runs) result_.end = std::max(result_.end, run.stop());
     if (known_.synced) result_.end = std::max(result_.end, known_.synced->offset);
     result_.end = std::max({result_.end, lost_end_, result_.segments.back().base});
     return std::move(result_);
@@ -145,7 +144,7 @@ class Survey {
   void drop_strangers() {
     Offset end = known_.synced ? known_.synced->offset : Offset{0};
     for (std::size_t i = 0; i < result_.runs.size(); ++i) {
-      if (!strange_[i]) end = std::max(end, result_.runs[i].next);
+      if (!strange_[i]) end = std::max(end, result_.runs[i].stop());
     }
     std::vector<Run> kept;
     for (std::size_t i = 0; i < result_.runs.size(); ++i) {
@@ -215,8 +214,8 @@ Salvage survey(const PartitionContext& context, const LogState& known, const Che
 LostRanges covered(const std::vector<Run>& runs) {
   LostRanges ranges;
   for (const auto& run : runs) {
-    const auto first = run.offset.value_or(run.first);
-    const auto last = first + (run.next - run.first) - 1;
+    const auto first = run.start();
+    const auto last = run.stop() - 1;
     if (!ranges.empty() && first <= ranges.back().second + 1) {
       ranges.back().second = std::max(ranges.back().second, last);
     } else {
@@ -246,11 +245,8 @@ SegmentMaker::SegmentMaker(const Salvage& salvage, std::size_t number)
       base_(salvage.segments[number].base),
       limit_(number + 1 < salvage.segments.size() ? salvage.segments[number + 1].base : no_limit) {
   for (const auto& run : salvage.runs) {
-    const auto first = run.offset.value_or(run.first);
-    if (first < limit_ && first + (run.next - run.first) > base_) runs_.push_back(&run);
+    if (run.start() < limit_ && run.stop() > base_) runs_.push_back(&run);
   }
-  std::stable_sort(runs_.begin(), runs_.end(),
-                   [](const Run* a, const Run* b) { return a->offset.value_or(a->first) < b->offset.value_or(b->first); });
 }
 
 bool SegmentMaker::is_right() const {

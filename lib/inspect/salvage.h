@@ -22,12 +22,15 @@ struct Run {
   // What is to be written instead, into the only batch.
   std::optional<Offset> offset;
   std::optional<std::int32_t> epoch;
+
+  Offset start() const { return offset.value_or(first); }
+  Offset stop() const { return start() + (next - first); }
 };
 
 struct Salvage {
   std::vector<SegmentPath> segments;
   std::vector<std::int64_t> sizes;
-  std::vector<Run> runs;  // by first offset
+  std::vector<Run> runs;  // by the offsets at which they start
   Offset end;             // the log ends there, or did before something at the end was lost
 };
 

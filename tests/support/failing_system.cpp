@@ -87,6 +87,8 @@ int FailingSystem::fsync(int fd) { return fails(Kind::change) ? -1 : below_->fsy
 int FailingSystem::fstat(int fd, struct stat* status) { return fails(Kind::read) ? -1 : below_->fstat(fd, status); }
 int FailingSystem::stat(const char* path, struct stat* status) { return fails(Kind::read) ? -1 : below_->stat(path, status); }
 int FailingSystem::rename(const char* from, const char* to) { return fails(Kind::change) ? -1 : below_->rename(from, to); }
+int FailingSystem::link(const char* from, const char* to) { return fails(Kind::change) ? -1 : below_->link(from, to); }
+
 int FailingSystem::unlink(const char* path) { return fails(Kind::change) ? -1 : below_->unlink(path); }
 int FailingSystem::mkdir(const char* path, mode_t mode) { return fails(Kind::change) ? -1 : below_->mkdir(path, mode); }
 int FailingSystem::rmdir(const char* path) { return fails(Kind::change) ? -1 : below_->rmdir(path); }

@@ -54,6 +54,7 @@ class FailingSystem : public os::System {
   int fstat(int fd, struct stat* status) override;
   int stat(const char* path, struct stat* status) override;
   int rename(const char* from, const char* to) override;
+  int link(const char* from, const char* to) override;
   int unlink(const char* path) override;
   int mkdir(const char* path, mode_t mode) override;
   int rmdir(const char* path) override;

@@ -19,6 +19,7 @@ class ReadOnly(harness.Test):
         ["list-groups"], ["describe-group", "g"], ["describe-group", "g", "--members", "--json"], ["check-lag", "-g", "g", "--max", "100"],
         ["reset-offset", "-g", "g", "t", "--to-latest", "--export"], ["locks"], ["locks", "--all"],
         ["dump", "t"], ["dump", "t", "--records"], ["dump", "t:0:3", "--json"],
+        ["verify"], ["verify", "t", "--json"], ["verify", "t", "--repair", "--dry-run"], ["verify", "t", "--reindex", "--dry-run"],
         ["help"], ["--version"],
     )
     # They write nothing, but say what the real run would say.
@@ -30,7 +31,7 @@ class ReadOnly(harness.Test):
         (["delete-topic", "t", "--yes"], b""), (["produce", "t", "--create"], b"x\n"), (["produce", "u", "--create"], b"x\n"),
         (["commit", "-g", "g", "t:0:5"], b""), (["commit", "-g", "new", "t:0:5"], b""), (["reset-offset", "-g", "g", "t", "--to-latest", "--execute"], b""),
         (["reset-offset", "-g", "new", "t", "--to-latest", "--execute"], b""), (["delete-offsets", "-g", "g", "t", "--yes"], b""),
-        (["delete-group", "g", "--yes"], b""),
+        (["delete-group", "g", "--yes"], b""), (["verify", "t", "--reindex"], b""),
         *((args, b"") for args in DRY_RUNS),
     )
 

@@ -1,0 +1,461 @@
+#!/usr/bin/env python3
+"""`partlog verify`: damage is found, named and mended, and nothing else is called damage."""
+
+import glob
+import json
+import os
+import shutil
+import struct
+import subprocess
+import sys
+
+import harness
+
+FIXTURES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "segments")
+BATCH = 10  # records
+NOBODY = 65534
+
+
+class VerifyTest(harness.Test):
+    def verify(self, *args, **how):
+        """Findings and summaries."""
+        rows = self.run_program("verify", *args, "--json", **how).json_lines()
+        return [r for r in rows if r["type"] == "finding"], [r for r in rows if r["type"] == "summary"]
+
+    def clean(self, *args, notes=0, **how):
+        findings, summaries = self.verify(*args, status=0, **how)
+        self.assertEqual([f["verdict"] for f in findings], ["note"] * notes, findings)
+        self.assertEqual({s["verdict"] for s in summaries}, {"clean"}, findings)
+        return summaries
+
+
+class FiveSegments(VerifyTest):
+    """Each of some 100 records, in batches of 10."""
+
+    def setUp(self):
+        super().setUp()
+        self.expect_sound = False
+        self.create(segment_bytes=3000, index_interval_bytes=300)
+        for n in range(45):
+            self.produce(b"".join(b"r%05d %s\n" % (n * BATCH + i, b"x" * 10) for i in range(BATCH)), "--timestamp", "2024-05-01")
+        self.part = self.partition()
+        self.logs = sorted(glob.glob(self.part + "/*.log"))
+        self.assertEqual(len(self.logs), 5)
+        self.whole = self.consumed()
+        self.assertEqual(len(self.whole), 450)
+        self.kept = os.path.join(self.directory, "kept")
+        shutil.copytree(self.part, self.kept)
+        self.batches = self.run_program("dump", "t", "--json").json_lines()
+
+    def restore(self):
+        shutil.rmtree(self.part)
+        shutil.copytree(self.kept, self.part)
+
+    def consumed(self, status=0):
+        out = self.consume("-f", "%o %s\n", status=status).out
+        return {int(line.split()[0]): line for line in out.splitlines()}
+
+    def edit(self, path, change):
+        with open(path, "rb") as f:
+            data = f.read()
+        with open(path, "wb") as f:
+            f.write(change(data))
+
+    def flip(self, path, rng):
+        at = rng.randrange(os.path.getsize(path))
+        self.edit(path, lambda data: data[:at] + bytes([data[at] ^ 1 << rng.randrange(8)]) + data[at + 1:])
+        return at
+
+    def listed(self):
+        """The offsets in the list of what was lost."""
+        lost = set()
+        if os.path.exists(self.part + "/lost-offsets"):
+            with open(self.part + "/lost-offsets", encoding="utf-8") as f:
+                for line in f:
+                    first, last, time = line.split()
+                    self.assertRegex(time, r"^\d{4}-\d\d-\d\dT")
+                    lost |= set(range(int(first), int(last) + 1))
+        return lost
+
+    def check_repair(self, most):
+        """Repairs; what is lost is listed and all the rest is there; the files as they were are kept; offsets are not used again."""
+        before = harness.tree(self.part)
+        planned = self.run_program("verify", "--repair", "-n", "--json", status=None)
+        self.assertEqual(harness.tree(self.part), before)
+        damaged = {n: self.contents(n) for n in os.listdir(self.part)}
+        result = self.run_program("verify", "--repair", "--yes", "--json", status=None)
+        lost = self.listed()
+        rows = [r for r in result.json_lines() if r["type"] == "lost"]
+        self.assertEqual({o for r in rows for o in range(r["first_offset"], r["last_offset"] + 1)}, lost)
+        self.assertEqual([(r["first_offset"], r["last_offset"]) for r in planned.json_lines() if r["type"] == "lost"],
+                         [(r["first_offset"], r["last_offset"]) for r in rows])
+        self.assertEqual(result.status, 5 if lost else 0, result.out)
+        self.assertLessEqual(len(lost), most)
+        self.clean()
+        self.assertEqual(self.consumed(), {o: line for o, line in self.whole.items() if o not in lost})
+        kept = {n for d in glob.glob(self.part + "/before-repair.*") for n in os.listdir(d)}
+        for name, data in damaged.items():
+            if name.endswith(".log") and data != self.contents(name):
+                self.assertIn(name, kept)
+                self.assertEqual(self.contents("before-repair.1/" + name), data)
+        self.produce(b"more\n")
+        self.assertEqual(self.consume("-f", "%o %s\n", "-o", "450").out, b"450 more\n")
+        self.clean()
+        return lost
+
+    def contents(self, name):
+        path = os.path.join(self.part, name)
+        if os.path.isdir(path):
+            return None
+        with open(path, "rb") as f:
+            return f.read()
+
+    def test_each_flipped_bit_is_found_and_costs_one_batch_at_most(self):
+        rng = harness.new_random("flips")
+        for n in range(harness.scaled(50)):
+            log = rng.choice(self.logs)
+            at = self.flip(log, rng)
+            mine = next(b for b in self.batches if b["file"] == log and b["position"] <= at < b["position"] + b["size"])
+            with self.subTest(log=log, at=at, of=at - mine["position"]):
+                findings, _ = self.verify(status=5)
+                damage = [f for f in findings if f["file"] == log and f["verdict"] == "damaged"]
+                self.assertTrue(damage, findings)
+                self.assertLessEqual(damage[0]["position"], mine["position"])
+                if mine["position"] != damage[0]["position"]:  # the next one shows that this one is wrong
+                    self.fail((mine, damage))
+                self.assertLessEqual(damage[0]["first_offset"], mine["baseOffset"])
+                self.assertGreaterEqual(damage[0]["last_offset"], mine["lastOffset"] if damage[0]["end_position"] > mine["position"] else 0)
+                text = self.run_program("verify", log, status=None)
+                self.assertIn(log, text.out.decode())
+                if n % 5 == 0:
+                    self.check_repair(BATCH)
+            self.restore()
+
+    def test_flips_in_indexes_never_change_what_consume_prints(self):
+        rng = harness.new_random("indexes")
+        indexes = [f for f in glob.glob(self.part + "/*index") if os.path.getsize(f)]
+        found = 0
+        for _ in range(harness.scaled(30)):
+            path = rng.choice(indexes)
+            self.flip(path, rng)
+            with self.subTest(path):
+                self.assertEqual(self.consumed(), self.whole)
+                self.assertEqual(self.consume("-f", "%o\n", "-o", "250", "-c", "1").out, b"250\n")
+                findings, _ = self.verify(status=None)
+                self.assertTrue(all(f["file"] == path for f in findings), findings)
+                found += bool(findings)
+                made = self.run_program("verify", "--reindex").out.decode()
+                self.assertEqual({n: self.contents(n) for n in os.listdir(self.part)},
+                                 {n: open(os.path.join(self.kept, n), "rb").read() for n in os.listdir(self.kept)}, made)
+                self.assertIn(path, made)
+            self.restore()
+        self.assertGreater(found, harness.scaled(30) * 0.8)
+
+    def test_segments_swapped_deleted_and_emptied(self):
+        def swap(a, b):
+            os.rename(a, a + "x")
+            os.rename(b, a)
+            os.rename(a + "x", b)
+
+        cases = [
+            ("swapped", lambda: swap(self.logs[1], self.logs[3]), [(90, 179), (270, 359)], 0),
+            ("the first two swapped", lambda: swap(self.logs[0], self.logs[1]), [(0, 89), (90, 179)], 0),
+            ("the last swapped", lambda: swap(self.logs[4], self.logs[1]), [(90, 179), (360, 449)], 0),
+            ("the first deleted", lambda: os.unlink(self.logs[0]), [(0, 89)], 90),
+            ("one deleted", lambda: os.unlink(self.logs[2]), [(180, 269)], 90),
+            ("the last deleted", lambda: os.unlink(self.logs[4]), [(360, 449)], 90),
+            ("one emptied", lambda: os.truncate(self.logs[2], 0), [(180, 269)], 90),
+        ]
+        for what, damage, ranges, most in cases:
+            with self.subTest(what):
+                damage()
+                findings, _ = self.verify(status=5)
+                logs = [f for f in findings if f["file"].endswith(".log")]
+                self.assertEqual([(f["first_offset"], f["last_offset"]) for f in logs], ranges, findings)
+                self.assertEqual(len(self.check_repair(most)), most)
+            self.restore()
+
+    def test_batches_zeroed_repeated_and_shifted(self):
+        cases = [
+            ("header zeroed", 2, lambda d: d[:301] + bytes(61) + d[362:], (190, 199), 10),
+            ("repeated", 2, lambda d: d[:602] + d[301:], (190, 199), 0),
+            ("garbage between", 2, lambda d: d[:602] + b"garbage" * 99 + d[602:], (None, None), 0),
+            ("cut inside", 1, lambda d: d[:-20], (170, 179), 10),
+            ("cut at the end", 4, lambda d: d[:-20], (440, 449), 10),
+            ("the last one", 4, lambda d: d[:-1] + b"Z", (440, 449), 10),
+            ("offset outside the checksum", 2, lambda d: d[:301] + struct.pack(">q", 1190) + d[309:], (190, 199), 0),
+            ("offset of the last", 4, lambda d: d[:-301] + struct.pack(">q", 9440) + d[-293:], (440, 9439), 0),
+            ("epoch outside the checksum", 2, lambda d: d[:313] + struct.pack(">i", 64) + d[317:], (190, 199), 0),
+        ]
+        for what, number, change, offsets, most in cases:
+            with self.subTest(what):
+                self.edit(self.logs[number], change)
+                findings, _ = self.verify(status=5)
+                found = next(f for f in findings if f["file"] == self.logs[number])
+                self.assertEqual((found["first_offset"], found["last_offset"]), offsets, findings)
+                self.assertEqual(len(self.check_repair(most)), most)
+            self.restore()
+
+    def test_several_at_once_and_a_second_repair(self):
+        self.edit(self.logs[2], lambda d: d[:602] + b"garbage" * 99 + d[602:])
+        self.edit(self.logs[0], lambda d: d[:100] + b"ZZZ" + d[103:])
+        self.edit(self.logs[4], lambda d: d[:-1] + b"Z")
+        self.assertEqual(self.check_repair(20), set(range(10)) | set(range(440, 450)))
+        self.edit(self.logs[1], lambda d: d[:100] + b"ZZZ" + d[103:])
+        self.run_program("verify", "t", "--repair", "--yes", status=5)
+        self.assertEqual(self.listed(), set(range(10)) | set(range(90, 100)) | set(range(440, 450)))
+        self.assertEqual(len(glob.glob(self.part + "/before-repair.*")), 2)
+        self.clean()
+
+    def test_a_torn_tail_is_none_and_repair_cuts_it(self):
+        size = os.path.getsize(self.logs[4])
+        for tail in (b"x", bytes(5000), struct.pack(">q", 450) + b"\0\0\1\0" + bytes(4) + b"\2" + b"y" * 80):
+            self.edit(self.logs[4], lambda d: d[:size] + tail)
+            findings, summaries = self.verify(status=0)
+            self.assertEqual([f["verdict"] for f in findings], ["torn tail"])
+            self.assertEqual((findings[0]["position"], findings[0]["end_position"]), (size, size + len(tail)))
+            self.assertEqual([s["verdict"] for s in summaries], ["torn tail"])
+        self.check_repair(0)
+
+    def test_small_files(self):
+        cases = [
+            ("log-start-offset", b"x1\n"), ("log-start-offset", b"999\n"), ("partition.metadata", b"version: 1\n"),
+            ("partition.metadata", b"version: 0\ntopic_id: AAECAwQFBgcICQoLDA0ODw\n"), ("recovery-point", b"offset=7\n"),
+            ("leader-epoch-checkpoint", b"0\n2\n0 0\n"),
+        ]
+        for name, data in cases:
+            with self.subTest(name):
+                self.edit(os.path.join(self.part, name), lambda _, data=data: data)
+                findings, _ = self.verify("t", status=5)
+                self.assertEqual([f["file"] for f in findings], [os.path.join(self.part, name)])
+                self.check_repair(0)
+            self.restore()
+        self.edit(self.part + "/recovery-point", lambda _: b"")  # as a power failure leaves it
+        self.clean(notes=1)
+
+    def test_a_failed_sync_is_cleared_once_read_back(self):
+        with open(self.part + "/sync-failed", "w", encoding="utf-8") as f:
+            f.write("offsets 440 to 449: sync: Input/output error\n")
+        self.produce(b"x\n", status=1)
+        findings, _ = self.verify(status=5)
+        self.assertEqual([f["file"] for f in findings], [self.part + "/sync-failed"])
+        self.run_program("verify", "t", "--repair", "--yes", status=0)
+        self.assertFalse(os.path.exists(self.part + "/sync-failed"))
+        self.check_repair(0)
+
+    def test_positions_of_groups(self):
+        self.run_program("commit", "-g", "g", "t:0:100")
+        self.clean()
+        path = os.path.join(self.store, "groups/g/offsets/t/0")
+        self.edit(path, lambda d: d.replace(b"offset=100", b"offset=1000"))
+        findings, _ = self.verify("t:0", status=5)
+        self.assertEqual([(f["file"], f["verdict"]) for f in findings], [(path, "damaged")])
+        self.assertIn("1000", findings[0]["reason"])
+        self.assertIn("450", findings[0]["reason"])
+        self.edit(path, lambda d: d.replace(b"offset=1000", b"offset=100"))
+        self.edit(self.part + "/log-start-offset", lambda _: b"180\n")
+        self.clean(notes=1)
+        self.edit(path, lambda _: b"garbage\n")
+        findings, _ = self.verify(status=5)
+        self.assertEqual([f["file"] for f in findings], [path])
+
+    def test_strangers_cost_one_warning_at_most(self):
+        os.mkdir(self.part + "/lost+found", mode=0o700)
+        os.mkdir(self.part + "/notes")
+        for name in (".00000000000000000000.log.swp", "00000000000000000000.log~", "#x#", "core"):
+            with open(os.path.join(self.part, name), "wb") as f:
+                f.write(b"stranger")
+        os.mkdir(os.path.join(self.store, "topics", "lost+found"))
+        self.clean()
+        with open(self.part + "/00000000000000009999.log", "wb"):
+            pass
+        self.clean(notes=1)
+
+    def test_holes_of_a_compaction_are_none(self):
+        for policy, status in (("compact", 0), ("delete", 5)):
+            self.create(policy, cleanup_policy=policy)
+            for n in range(45):
+                self.produce(b"k%d:v\n" % n, "-K", ":", topic=policy)
+            log = self.log_path(policy)
+            self.edit(log, lambda d: b"".join(b for i, b in enumerate(self.cut_batches(d)) if i % 3 != 1))
+            with open(self.partition(policy) + "/recovery-point", "wb"):
+                pass
+            for path in glob.glob(self.partition(policy) + "/*index"):
+                os.unlink(path)
+            findings, _ = self.verify(policy, status=status)
+            self.assertEqual(len([f for f in findings if f["verdict"] == "damaged"]), 15 if status else 0, findings)
+
+    def cut_batches(self, data):
+        batches = []
+        while data:
+            size = 12 + struct.unpack(">i", data[8:12])[0]
+            batches.append(data[:size])
+            data = data[size:]
+        return batches
+
+
+class Forms(VerifyTest):
+    def test_files_that_brokers_wrote(self):
+        for directory in sorted(glob.glob(os.path.join(FIXTURES, "*", ""))):
+            with self.subTest(directory):
+                findings, summaries = self.verify(directory, status=0)
+                torn = directory.endswith("v2-tail/")
+                self.assertEqual([f["verdict"] for f in findings], ["torn tail"] if torn else [])
+                self.assertEqual([s["verdict"] for s in summaries], ["torn tail" if torn else "clean"])
+
+    def test_segments_of_real_brokers(self):
+        where = os.environ.get("PARTLOG_SEGMENTS")
+        if not where:
+            self.left_out("PARTLOG_SEGMENTS does not name a directory of segments that brokers wrote")
+        with open(os.path.join(where, "facts.json"), encoding="utf-8") as f:
+            facts = json.load(f)["logs"]
+        for log, fact in sorted(facts.items()):
+            with self.subTest(log):
+                findings, summaries = self.verify(os.path.join(where, log), status=5 if fact["errors"] else 0)
+                self.assertEqual(len([f for f in findings if f["verdict"] != "note"]), len(fact["errors"]), findings)
+                self.assertEqual((summaries[0]["batches"], summaries[0]["records"]),
+                                 (fact["batches"] - len(fact["errors"]), 0 if fact["errors"] else fact["records"]))
+        for directory in sorted(d for d in glob.glob(where + "/*/") if "krust" not in d):
+            with self.subTest(directory):
+                findings, _ = self.verify(directory, status=0)
+                self.assertEqual([f for f in findings if f["verdict"] != "note"], [])
+        for directory in sorted(d for d in glob.glob(where + "/aryan-310/*/")):
+            copy = os.path.join(self.directory, os.path.basename(directory[:-1]))
+            shutil.copytree(directory, copy)
+            before = {n: open(os.path.join(directory, n), "rb").read() for n in os.listdir(directory)}
+            self.run_program("verify", "--reindex", copy)
+            after = {n: open(os.path.join(copy, n), "rb").read() for n in os.listdir(copy)}
+            self.assertEqual(after, before)
+
+    def test_a_broker_directory_is_mended(self):
+        broker = os.path.join(self.directory, "kafka", "t-0")
+        os.makedirs(broker)
+        self.create(segment_bytes=3000)
+        for n in range(20):
+            self.produce(b"".join(b"r%05d %s\n" % (n * BATCH + i, b"x" * 10) for i in range(BATCH)))
+        for path in glob.glob(self.partition() + "/0*"):
+            shutil.copy(path, broker)
+        logs = sorted(glob.glob(broker + "/*.log"))
+        self.clean(os.path.dirname(broker))
+        os.rename(logs[1], logs[1] + "x")
+        findings, _ = self.verify(broker, status=5)  # records without keys: no compaction was here
+        self.assertEqual((findings[0]["first_offset"], findings[0]["last_offset"]), (90, 179))
+        os.rename(logs[1] + "x", logs[1])
+        with open(logs[0], "r+b") as f:
+            f.seek(400)
+            f.write(b"ZZZ")
+        self.run_program("verify", broker, "--repair", "--yes", status=5)
+        self.clean(broker)
+        self.assertEqual(open(broker + "/lost-offsets", encoding="utf-8").read().split()[:2], ["10", "19"])
+        os.unlink(logs[0].replace(".log", ".index"))
+        self.run_program("verify", "--reindex", os.path.dirname(broker))
+        self.assertTrue(os.path.exists(logs[0].replace(".log", ".index")))
+
+    def test_operands(self):
+        self.create()
+        self.produce(b"x\n")
+        log = self.log_path()
+        for operand in (log, log.replace(".log", ".index"), self.partition(), self.partition() + "/", self.store,
+                        os.path.dirname(self.partition()), self.partition() + "/recovery-point", "t", "t:0"):
+            with self.subTest(operand):
+                self.assertEqual(len(self.clean(operand)), 1 if not operand.endswith("/t") else 2)
+        self.refused("verify", "t:0:3", status=2, names=["t:0:3"])
+        self.refused("verify", "none", status=1, names=["none"])
+        self.refused("verify", "./none", status=1, names=["none"])
+        self.refused("verify", self.directory, status=1, names=["no segments"])
+        self.refused("verify", "--repair", status=2, names=["--yes"])
+        self.refused("verify", log, "--repair", "--yes", status=2, names=["directory"])
+        self.refused("verify", "--repair", "--reindex", status=2, names=["--reindex"])
+        self.refused("verify", "-n", status=2, names=["--repair"])
+        self.assertEqual(self.run_program("verify").out.decode(),
+                         self.partition() + ": clean, 1 segment, 1 batch, 1 record, offsets 0 to 0\n")
+        head = self.run_program("verify", "--tsv").out.decode().splitlines()[0]
+        self.assertEqual(head, "file\ttype\tverdict\tposition\tend_position\tfirst_offset\tlast_offset\tsegments\tbatches\trecords\treason")
+
+    def test_in_dir_of_nobody(self):
+        self.need_root("another user")
+        self.create()
+        self.produce(b"x\n")
+        subprocess.run(["chmod", "-R", "a+rX,go-w", self.directory], check=True)
+        self.clean(user=NOBODY, group=NOBODY, extra_groups=[])
+
+
+class Live(VerifyTest):
+    def make_input(self, count):
+        path = os.path.join(self.directory, "input")
+        with open(path, "wb") as f:
+            f.write(b"".join(b"%07d\n" % n for n in range(count)))
+        return path
+
+    def test_beside_writers_nothing_is_ever_damaged(self):
+        self.create(segment_bytes=100_000, index_interval_bytes=100)
+        lines = self.make_input(20_000)
+        runs = 0
+        while runs < harness.scaled(20):
+            writers = [self.start("produce", "t", lines, "-q", "--batch-size", "700", "--sync", sync) for sync in ("none", "end")]
+            while any(w.poll() is None for w in writers):
+                self.clean()
+                runs += 1
+            for writer in writers:
+                self.assertEqual(harness.finish(writer).status, 0)
+
+    def test_writers_live_through_reindexing(self):
+        self.create(segment_bytes=50_000)
+        lines = self.make_input(20_000)
+        writers = [self.start("produce", "t", lines, "-q", "--batch-size", "700", "--sync", sync) for sync in ("none", "end")]
+        runs = 0
+        while any(w.poll() is None for w in writers) or runs == 0:
+            self.run_program("verify", "t", "--reindex")
+            runs += 1
+        for writer in writers:
+            self.assertEqual(harness.finish(writer).status, 0)
+        self.run_program("verify", "t", "--reindex")
+        self.clean()
+
+    def test_a_reader_goes_on_through_a_repair(self):
+        self.expect_sound = False
+        self.create(segment_bytes=2000)
+        self.produce(b"".join(b"%05d\n" % n for n in range(500)), "--batch-size", "200")
+        logs = sorted(glob.glob(self.partition() + "/*.log"))
+        follower = self.start("consume", "t", "-F", "-u", "-c", "500")
+        while follower.stdout.readline() != b"00499\n":
+            pass
+        with open(logs[-1], "r+b") as f:
+            f.seek(100)
+            f.write(b"Z")
+        self.run_program("verify", "t", "--repair", "--yes", status=5)
+        self.assertEqual(harness.finish(follower).status, 0)
+
+    def test_writers_go_on_in_the_new_file(self):
+        self.expect_sound = False
+        self.create()
+        writer = self.start("produce", "t", "--linger", "0", "--report", "--sync", "none")
+        def say(line):
+            writer.stdin.write(line)
+            self.assertTrue(writer.stdout.readline())
+        for n in range(10):
+            say(b"%d\n" % n)
+        with open(self.log_path(), "r+b") as f:
+            f.seek(100)
+            f.write(b"Z")
+        self.run_program("verify", "t", "--repair", "--yes", status=5)
+        say(b"10\n")
+        writer.stdin.close()
+        writer.wait()
+        self.assertEqual(self.consume().out, b"".join(b"%d\n" % n for n in range(11) if n != 1))
+        self.clean()
+
+    def test_a_repair_waits_for_the_lock(self):
+        self.create()
+        self.produce(b"x\n")
+        holder = subprocess.Popen([sys.executable, "-c", "import fcntl,sys,time\nf=open(sys.argv[1],'r+b')\nfcntl.lockf(f,fcntl.LOCK_EX)\nprint(1,flush=True)\nsys.stdin.read()",
+                                   self.partition() + "/append.lock"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        holder.stdout.readline()
+        self.refused("verify", "--repair", "--yes", "--lock-timeout", "10ms", status=6, names=["append.lock"])
+        self.refused("verify", "--reindex", "--lock-timeout", "10ms", status=6, names=["append.lock"])
+        self.clean()
+        holder.communicate(b"")
+
+
+if __name__ == "__main__":
+    harness.main()
