@@ -37,7 +37,7 @@ std::string offsets_text(const CheckFinding& finding) {
   return "offsets " + first + " to " + std::to_string(finding.last_offset->value);
 }
 
-void VerifyOutput::line(std::string text) {
+void VerifyOutput::line(std::string_view text) {
   std::string visible;
   for (char c : text) is_control(c) ? append_escaped(visible, c) : void(visible += c);
   output_.append(visible + "\n");

@@ -25,7 +25,7 @@ class VerifyOutput {
 
  private:
   bool is_text() const { return !style_.json && !style_.tsv; }
-  void line(std::string text);
+  void line(std::string_view text);
   void step(std::string_view type, const std::string& path, std::string_view reason);
   void row(std::string_view type, std::string_view verdict, const CheckFinding& finding, const CheckResult* counts);
   void number_or_null(const auto& value) { value ? rows_.number(value->value) : rows_.null(); }

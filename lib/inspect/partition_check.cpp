@@ -54,9 +54,9 @@ void see_anew(const std::string& directory, const Findings& found) {
 
 // What `look` finds, but of damage and torn tails only what it finds twice: others may be at work in the directory.
 template <class Look>
-Findings settled(const PartitionContext& context, Look look) {
-  const Findings first = look();
-  if (std::none_of(first.begin(), first.end(), is_alarm)) return first;
+Findings settled(const PartitionContext& context, bool alone, Look look) {
+  Findings first = look();
+  if (alone || std::none_of(first.begin(), first.end(), is_alarm)) return first;
   std::this_thread::sleep_for(before_looking_again);
   if (context.on_network) see_anew(context.directory, first);
   Findings again = look();
@@ -119,7 +119,7 @@ class PartitionCheck {
 
   void check_segment(const inspect::SegmentToCheck& segment) {
     const LogState before = state_;
-    report_.give(settled(context_, [&]() -> Findings {
+    report_.give(settled(context_, options_.alone, [&]() -> Findings {
       const auto anew = context_.start();
       state_ = before;
       state_.synced = anew.synced;  // a writer may have cut a tail, and moved the point back
@@ -135,12 +135,12 @@ class PartitionCheck {
   }
 
   void check_rest(const std::vector<SegmentPath>& segments) {
-    report_.give(settled(context_, [&] { return of_the_whole(segments); }));
+    report_.give(settled(context_, options_.alone, [&] { return of_the_whole(segments); }));
     auto names = os::list_directory(context_.directory);
     std::sort(names.begin(), names.end());
     for (const auto& name : names) {
       const auto path = context_.directory + (context_.directory.ends_with('/') ? "" : "/") + name;
-      if (is_side_file(path)) report_.give(settled(context_, [&] { return side_file(path); }));
+      if (is_side_file(path)) report_.give(settled(context_, options_.alone, [&] { return side_file(path); }));
     }
   }
 
@@ -274,7 +274,7 @@ class FileCheck {
     } else if (const auto log = log_of_index(kind); !log.empty()) {
       check_segment(log, true);
     } else {
-      report_.give(settled(context_, [&] { return inspect::check_side_file(path_, kind); }));
+      report_.give(settled(context_, options_.alone, [&] { return inspect::check_side_file(path_, kind); }));
     }
     return report_.result;
   }
@@ -295,7 +295,7 @@ class FileCheck {
 
   void check_segment(const std::string& log, bool index_only) {
     LogState state;
-    report_.give(settled(context_, [&] {
+    report_.give(settled(context_, options_.alone, [&] {
       state = context_.start();
       state.log_start.reset();  // of a log of which only one file is looked at
       auto found = inspect::check_segment({log, next_base(log), false}, state, context_.lost, options_);
@@ -371,7 +371,7 @@ Verdict check_group_positions(const Store& store, const Topic& topic, int partit
   context.directory = partition_directory(topic.directory, partition);
   context.on_network = store.on_network();
   for (const auto& name : Group::names(store)) {
-    report.give(settled(context, [&] {
+    report.give(settled(context, false, [&] {
       Findings found;
       try {
         check_group_position(Group::open(store, name), store, topic, partition, found);

@@ -69,16 +69,16 @@ class Repair {
     context_ = inspect::context_of(context_.directory);
     const bool sync_failed = files_.sync_failed();
     if (sync_failed && !options_.dry_run) forget_cached();
-    result_.before = check(take_);
+    result_.before = check(take_, lock.is_held());
     plan();
     if (options_.dry_run || needs_no_more(sync_failed)) return std::move(result_);
-    if (!result_.replaced.empty() || !result_.lost.empty() || is_bumped_) put_in_place();
+    if (!result_.replaced.empty() || !result_.lost.empty() || is_bumped_) put_in_place_or_leave();
     if (sync_failed) {
       sync_all();
       files_.clear_sync_failed();
     }
     findings_.clear();
-    check([](const CheckFinding&) {});
+    check([](const CheckFinding&) {}, lock.is_held());
     std::copy_if(findings_.begin(), findings_.end(), std::back_inserter(result_.left),
                  [](const CheckFinding& finding) { return finding.kind == Kind::damage; });
     return std::move(result_);
@@ -87,12 +87,16 @@ class Repair {
  private:
   bool needs_no_more(bool sync_failed) const { return result_.before == Verdict::clean && !sync_failed; }
 
-  Verdict check(const TakeFinding& take) {
+  Verdict check(const TakeFinding& take, bool alone) {
+    auto how = options_.check;
+    how.alone = alone;
     const auto keep = [&](const CheckFinding& finding) {
       findings_.push_back(finding);
       take(finding);
     };
-    return check_partition(context_.directory, options_.check, keep).verdict;
+    const auto verdict = check_partition(context_.directory, how, keep).verdict;
+    if (how.stop != nullptr && how.stop->load()) throw Error(ErrorCode::interrupted, context_.directory + ": interrupted");
+    return verdict;
   }
 
   // What stands in this host's memory may never have reached the device; what cannot be written now is lost as well.
@@ -193,6 +197,20 @@ class Repair {
     return epochs;
   }
 
+  // What failed (no space, say) leaves nothing behind, if that can be helped.
+  void put_in_place_or_leave() {
+    try {
+      put_in_place();
+    } catch (const Error&) {
+      try {
+        staging_.recover();
+      } catch (const Error&) {
+        // For the next repair.
+      }
+      throw;
+    }
+  }
+
   void put_in_place() {
     staging_.begin();
     std::vector<std::string> names;
@@ -245,8 +263,6 @@ class Repair {
     if (is_bumped_) last = {staging_.path(format::segment_file_name(salvage_.end, format::log_suffix)), salvage_.end};
     const auto staged = staging_.path(name_of(last.path));
     const auto path = os::status_of(staged) ? staged : last.path;
-    CheckOptions options = options_.check;
-    options.inspect.next_base.reset();
     Offset end = last.base;
     std::int64_t position = 0;
     SegmentFile file(path);

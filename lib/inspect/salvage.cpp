@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <span>
+#include <tuple>
 
 #include "base/byte_order.h"
 #include "format/batch_header.h"
@@ -46,7 +47,9 @@ class Survey {
   Salvage run() {
     for (std::size_t i = 0; i < result_.segments.size(); ++i) walk(i);
     drop_strangers();
-    std::stable_sort(result_.runs.begin(), result_.runs.end(), [](const Run& a, const Run& b) { return a.start() < b.start(); });
+    std::sort(result_.runs.begin(), result_.runs.end(), [](const Run& a, const Run& b) {
+      return std::tuple(a.start(), a.file, a.position) < std::tuple(b.start(), b.file, b.position);
+    });
     for (const auto& run : result_.runs) result_.end = std::max(result_.end, run.stop());
     if (known_.synced) result_.end = std::max(result_.end, known_.synced->offset);
     result_.end = std::max({result_.end, lost_end_, result_.segments.back().base});

@@ -53,6 +53,7 @@ struct CheckResult {
 
 struct CheckOptions {
   InspectOptions inspect;
+  bool alone = false;                       // nobody else is at work: nothing need be looked at twice
   const std::atomic<bool>* stop = nullptr;  // raised: end early, with what was found so far
 };
 
