@@ -19,7 +19,9 @@ namespace {
 constexpr std::size_t piece_size = 1 << 20;
 constexpr Offset no_limit{std::numeric_limits<std::int64_t>::max()};
 
-bool is_decodable(SegmentFile& file) {
+// Of a batch too large to be looked into, a right checksum is enough: it is not to be lost for its size.
+bool is_decodable(SegmentFile& file, const InspectOptions& options) {
+  if (static_cast<std::size_t>(file.batch().size) > options.largest_batch) return true;
   while (!file.records().empty()) {
   }
   return file.records_fault().empty();
@@ -68,6 +70,8 @@ class Survey {
     last_.reset();
     is_broken_ = true;
     auto inspect = options_.inspect;
+    inspect.decompression_limit =
+        std::max(inspect.decompression_limit, format::default_decompression_limit);  // as readers have it
     if (number + 1 < result_.segments.size()) inspect.next_base = result_.segments[number + 1].base;
     SegmentFile file(result_.segments[number].path, inspect);
     for (auto step = file.next(); step != SegmentFile::Step::end; step = file.next()) {
@@ -84,7 +88,7 @@ class Survey {
                           ? std::optional(Seen{file.batch(), file.finding().reason.empty()})
                           : std::nullopt;
     settle_last(seen ? std::optional(seen->info.base_offset) : std::nullopt);
-    if (seen && is_decodable(file)) {
+    if (seen && is_decodable(file, options_.inspect)) {
       last_ = seen;
       return;
     }
