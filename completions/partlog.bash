@@ -2,7 +2,7 @@
 
 # Sets options, those of them that take a value, and what the operands are.
 _partlog_of() {
-  commands='create-topic alter-topic delete-topic list-topics describe-topic get-offsets produce consume commit reset-offset list-groups describe-group delete-group delete-offsets check-lag dump disk-usage diff locks help'
+  commands='create-topic alter-topic delete-topic list-topics describe-topic get-offsets produce consume commit reset-offset list-groups describe-group delete-group delete-offsets check-lag dump verify disk-usage diff locks help'
   first='' others=''
   case $1 in
     '')
@@ -84,6 +84,11 @@ _partlog_of() {
     dump)
       options='--records --decode --from-offset --to-offset --from-position --to-position --json --tsv --no-header -d --dir --lock-timeout -q --quiet -v --verbose -h --help'
       valued='--from-offset --to-offset --from-position --to-position -d --dir --lock-timeout'
+      first='file' others='file'
+      ;;
+    verify)
+      options='--repair --reindex --yes -n --dry-run --json --tsv --no-header -d --dir --lock-timeout -q --quiet -v --verbose -h --help'
+      valued='-d --dir --lock-timeout'
       first='file' others='file'
       ;;
     disk-usage)

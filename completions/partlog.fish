@@ -63,6 +63,7 @@ complete -c partlog -n __partlog_no_command -a delete-group -d 'remove groups wi
 complete -c partlog -n __partlog_no_command -a delete-offsets -d 'remove a group\'s positions in topics'
 complete -c partlog -n __partlog_no_command -a check-lag -d 'tell whether a group is more than so many records behind'
 complete -c partlog -n __partlog_no_command -a dump -d 'look into segment files, indexes and checkpoints'
+complete -c partlog -n __partlog_no_command -a verify -d 'check segments, indexes and positions for damage'
 complete -c partlog -n __partlog_no_command -a disk-usage -d 'tell how much space topics take up'
 complete -c partlog -n __partlog_no_command -a diff -d 'compare two stores, record by record'
 complete -c partlog -n __partlog_no_command -a locks -d 'list who holds which lock, and since when'
@@ -318,6 +319,20 @@ complete -c partlog -n '__partlog_command dump' -s v -l verbose -d 'more notices
 complete -c partlog -n '__partlog_command dump' -s h -l help -d 'print this help'
 complete -c partlog -n '__partlog_command dump' -F
 
+complete -c partlog -n '__partlog_command verify' -l repair -d 'mend what is damaged; the files as they were are kept beside, and what is lost is listed'
+complete -c partlog -n '__partlog_command verify' -l reindex -d 'make the indexes anew from the segments'
+complete -c partlog -n '__partlog_command verify' -l yes -d 'do not ask; with --repair'
+complete -c partlog -n '__partlog_command verify' -s n -l dry-run -d 'print what would be done, and do nothing'
+complete -c partlog -n '__partlog_command verify' -l json -d 'print one JSON object a line'
+complete -c partlog -n '__partlog_command verify' -l tsv -d 'print tab-separated values under a header line'
+complete -c partlog -n '__partlog_command verify' -l no-header -d 'without the header line'
+complete -c partlog -n '__partlog_command verify' -s d -l dir -x -a '(__fish_complete_directories)' -d 'the store; else $PARTLOG_DIR, else ${XDG_DATA_HOME:-~/.local/share}/partlog'
+complete -c partlog -n '__partlog_command verify' -l lock-timeout -x -d 'give up when a lock is not free within TIME (status 6)'
+complete -c partlog -n '__partlog_command verify' -s q -l quiet -d 'no notices'
+complete -c partlog -n '__partlog_command verify' -s v -l verbose -d 'more notices'
+complete -c partlog -n '__partlog_command verify' -s h -l help -d 'print this help'
+complete -c partlog -n '__partlog_command verify' -F
+
 complete -c partlog -n '__partlog_command disk-usage' -l by-partition -d 'a row for each partition, not for each topic'
 complete -c partlog -n '__partlog_command disk-usage' -l json -d 'print one JSON array of objects'
 complete -c partlog -n '__partlog_command disk-usage' -l tsv -d 'print tab-separated values under a header line'
@@ -359,4 +374,4 @@ complete -c partlog -n '__partlog_command help' -l lock-timeout -x -d 'give up w
 complete -c partlog -n '__partlog_command help' -s q -l quiet -d 'no notices'
 complete -c partlog -n '__partlog_command help' -s v -l verbose -d 'more notices'
 complete -c partlog -n '__partlog_command help' -s h -l help -d 'print this help'
-complete -c partlog -n '__partlog_command help; and not __partlog_has_operand' -a 'create-topic alter-topic delete-topic list-topics describe-topic get-offsets produce consume commit reset-offset list-groups describe-group delete-group delete-offsets check-lag dump disk-usage diff locks help'
+complete -c partlog -n '__partlog_command help; and not __partlog_has_operand' -a 'create-topic alter-topic delete-topic list-topics describe-topic get-offsets produce consume commit reset-offset list-groups describe-group delete-group delete-offsets check-lag dump verify disk-usage diff locks help'
