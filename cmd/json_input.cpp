@@ -31,7 +31,6 @@ class TrackingIterator {
     return old;
   }
   friend bool operator==(const TrackingIterator& a, const TrackingIterator& b) { return a.at_ == b.at_; }
-  friend bool operator!=(const TrackingIterator& a, const TrackingIterator& b) { return a.at_ != b.at_; }
 
  private:
   const char* at_;
