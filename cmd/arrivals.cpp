@@ -41,7 +41,7 @@ void Arrivals::settle(Delivery& delivery, std::uint64_t taken, bool exact) {
   if (!exact || under_way_.empty() || under_way_.front().before >= taken) return;
   const auto& mark = under_way_.front();
   try {
-    PartitionReader reader(*store_, *topic_, partition_);
+    PartitionReader reader(*store_, *topic_, partition_, reading_);
     reader.seek(mark.from);
     arrived_ = delivery.first_not_taken(reader, topic_->name, mark.next, mark.before, taken);
   } catch (const Error&) {

@@ -14,8 +14,9 @@ namespace partlog::cmd {
 class Arrivals {
  public:
   // Nothing is known to have arrived, or everything below `arrived`.
-  Arrivals(const Store& store, std::shared_ptr<const Topic> topic, int partition, std::optional<Offset> arrived = {})
-      : store_(&store), topic_(std::move(topic)), partition_(partition), arrived_(arrived) {}
+  Arrivals(const Store& store, std::shared_ptr<const Topic> topic, int partition, ReaderOptions reading,
+           std::optional<Offset> arrived = {})
+      : store_(&store), topic_(std::move(topic)), partition_(partition), reading_(std::move(reading)), arrived_(arrived) {}
 
   // Records from `from` to `next` are about to be handed on: to be called before that (Delivery::call_before).
   void begin(const Delivery& delivery, Offset from, Offset next);
@@ -44,6 +45,7 @@ class Arrivals {
   const Store* store_;
   std::shared_ptr<const Topic> topic_;
   int partition_;
+  ReaderOptions reading_;  // as the cursor reads
   std::deque<Mark> under_way_;
   std::optional<Offset> arrived_;
 };

@@ -10,6 +10,9 @@
 #include "group_consumption.h"
 #include "messages.h"
 #include "offsets_file.h"
+#include "operand.h"
+#include "partlog/segment_file.h"
+#include "partlog/side_file.h"
 #include "signals.h"
 #include "text.h"
 #include "times.h"
@@ -23,12 +26,25 @@ constexpr std::size_t window_budget = 16 << 20;
 constexpr std::size_t least_window = 16 << 10;
 // Beyond so many partitions the usual limit of open files may not do.
 constexpr std::size_t many_partitions = 100;
+// Ranges that were told to be left out are remembered, up to so many, because some are read twice.
+constexpr std::size_t most_remembered = 10'000;
 
 void allow_many_files() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
   ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// A directory with segments, or a file of batches.
+void require_batches(const std::string& path) {
+  if (is_directory(path)) {
+    if (segment_paths(path).empty()) throw Error(ErrorCode::not_found, "no segments in " + path);
+    return;
+  }
+  auto kind = file_kind(path);
+  if (kind == FileKind::unknown && begins_with_batch(path)) kind = FileKind::batches;
+  if (kind != FileKind::batches) throw Error(ErrorCode::refused, path + " holds no batches of records; see partlog dump");
 }
 
 class Consume : public Command {
@@ -43,7 +59,9 @@ class Consume : public Command {
   void declare_group(OptionSet& options);
   void declare_exec(OptionSet& options);
   void declare_conflicts(OptionSet& options);
+  void declare_damage(OptionSet& options);
   void validate_range();
+  void validate_damage();
   void validate_form();
   void validate_group();
   void parse_addresses();
@@ -54,9 +72,11 @@ class Consume : public Command {
     int number;
   };
   std::vector<Partition> find_partitions(const Store& store);
+  std::vector<PartitionCursor> open_files();
   std::vector<PartitionCursor> open(const Store& store);
-  std::unique_ptr<Delivery> make_delivery(const Store& store);
-  void consume(const Store& store, Delivery& delivery);
+  std::unique_ptr<Delivery> make_delivery(const Store* store);
+  void consume(const Store* store, Delivery& delivery);
+  void left_out(const LostRange& range);
   void consume_as_member(const Store& store, const Globals& globals, Delivery& delivery);
   void write_positions() const;
   void prepare_for(std::size_t partitions);
@@ -66,6 +86,9 @@ class Consume : public Command {
   std::optional<std::string> group_, commit_, assignor_, positions_file_, exec_, dead_letter_;
   std::optional<std::chrono::milliseconds> commit_interval_;
   std::optional<std::int64_t> tail_, count_, exec_batch_, retries_;
+  std::optional<std::string> isolation_;
+  bool files_ = false;
+  bool skip_corrupt_ = false;
   bool to_end_ = false;
   bool null_delimiter_ = false;
   bool null_as_text_ = false;
@@ -82,11 +105,13 @@ class Consume : public Command {
   std::optional<Filter> filter_;
   Output output_;
   std::map<TopicPartition, Offset> positions_;
+  std::set<std::pair<std::string, std::int64_t>> told_;  // left out, by path and position
   Outcome outcome_;
 };
 
 void Consume::declare(OptionSet& options) {
   options.operands(operands_, "topic", 1);
+  declare_damage(options);
   declare_range(options);
   declare_form(options);
   declare_group(options);
@@ -118,6 +143,13 @@ void Consume::declare_range(OptionSet& options) {
                "only records whose value matches, as grep -E does; may be repeated for any of them");
   options.flag("--not", conditions_.invert_patterns, "only records whose value does not match --grep");
   options.flag("--fail-if-empty", fail_if_empty_, "status 3 if no record was printed");
+}
+
+void Consume::declare_damage(OptionSet& options) {
+  options.flag("--files", files_, "the operands are segment files or partition directories, ours or a broker's; there is no store");
+  options.text("--isolation", "LEVEL", isolation_,
+               "committed (default): no records of transactions that were aborted or are still open; uncommitted: all");
+  options.flag("--skip-corrupt", skip_corrupt_, "go on past damage, say what was left out, and end with status 5");
 }
 
 void Consume::declare_form(OptionSet& options) {
@@ -165,6 +197,7 @@ void Consume::declare_conflicts(OptionSet& options) {
   options.conflict("--group", {"--partition", "--since", "--until", "--tail", "--merge", "--local"});
   options.conflict("--exec", {"--tail", "--merge"});
   options.conflict("--positions", {"--tail", "--merge"});
+  options.conflict("--files", {"--partition", "--group", "--positions", "--dead-letter"});
   options.require("--commit", {"--group"});
   options.require("--commit-interval", {"--group"});
   options.require("--assignor", {"--group"});
@@ -177,7 +210,8 @@ void Consume::declare_conflicts(OptionSet& options) {
 }
 
 void Consume::validate(const OptionSet&) {
-  parse_addresses();
+  if (!files_) parse_addresses();
+  validate_damage();
   validate_range();
   validate_form();
   validate_group();
@@ -287,6 +321,24 @@ void Consume::parse_start(const std::string& text) {
   }
 }
 
+void Consume::validate_damage() {
+  range_.reader.isolation = isolation_ == "uncommitted" ? Isolation::uncommitted : Isolation::committed;
+  if (isolation_ && isolation_ != "uncommitted" && isolation_ != "committed")
+    throw UsageError("--isolation is committed or uncommitted, not '" + *isolation_ + "'");
+  range_.reader.notice = notice;
+  if (skip_corrupt_) range_.reader.pass_over = [this](const LostRange& range) { left_out(range); };
+}
+
+void Consume::left_out(const LostRange& range) {
+  if (told_.size() < most_remembered && !told_.emplace(range.path, range.position.value).second) return;
+  std::string text = range.path + " position " + std::to_string(range.position.value);
+  if (range.end > range.position) text += " to " + std::to_string(range.end.value);
+  text += range.first < range.next ? ", offsets " + std::to_string(range.first.value) + " to " + std::to_string(range.next.value - 1)
+                                   : ", no offsets";
+  complain(text + " left out: " + range.reason);
+  outcome_.fail(status_damaged);
+}
+
 void Consume::validate_form() {
   if (delimiter_) format_.delimiter = *delimiter_;
   if (null_delimiter_) format_.delimiter = std::string(1, '\0');
@@ -297,12 +349,12 @@ void Consume::validate_form() {
 
 int Consume::run(const Globals& globals) {
   catch_stop_signals();
-  Store store = open_store(globals);
-  const auto delivery = make_delivery(store);
+  const auto store = files_ ? std::nullopt : std::optional(open_store(globals));
+  const auto delivery = make_delivery(store ? &*store : nullptr);
   if (group_ || positions_file_) survive_broken_pipes();
   if (positions_file_) require_writable_file(*positions_file_);
   try {
-    group_ ? consume_as_member(store, globals, *delivery) : consume(store, *delivery);
+    group_ ? consume_as_member(*store, globals, *delivery) : consume(store ? &*store : nullptr, *delivery);
     output_.finish();
   } catch (const Error& error) {
     write_positions();
@@ -318,14 +370,15 @@ int Consume::run(const Globals& globals) {
   return outcome_.status();
 }
 
-std::unique_ptr<Delivery> Consume::make_delivery(const Store& store) {
+std::unique_ptr<Delivery> Consume::make_delivery(const Store* store) {
   if (!exec_) return std::make_unique<PrintDelivery>(*filter_, outcome_, delivering_, format_, output_);
-  if (dead_letter_) executing_.dead_letter = store.topic(*dead_letter_);
+  if (dead_letter_) executing_.dead_letter = store->topic(*dead_letter_);
   return std::make_unique<ExecDelivery>(store, *filter_, outcome_, delivering_, format_, executing_);
 }
 
-void Consume::consume(const Store& store, Delivery& delivery) {
-  auto cursors = open(store);
+void Consume::consume(const Store* store, Delivery& delivery) {
+  auto cursors = store ? open(*store) : open_files();
+  reading_.reader = range_.reader;
   reading_.track = positions_file_.has_value();
   Consumption consumption(*filter_, delivery, dynamic_cast<PrintDelivery*>(&delivery), outcome_, reading_);
   try {
@@ -390,6 +443,22 @@ void Consume::prepare_for(std::size_t partitions) {
   if (partitions == 0) return;
   range_.reader.window_bytes = std::clamp(window_budget / partitions, least_window, range_.reader.window_bytes);
   if (partitions > many_partitions) allow_many_files();
+}
+
+std::vector<PartitionCursor> Consume::open_files() {
+  prepare_for(operands_.size());
+  std::vector<PartitionCursor> cursors;
+  std::set<std::string> seen;
+  for (const auto& path : operands_) {
+    if (!seen.insert(path).second) continue;
+    try {
+      require_batches(path);
+      cursors.emplace_back(path, range_);
+    } catch (const Error& error) {
+      outcome_.fail(error);
+    }
+  }
+  return cursors;
 }
 
 std::vector<PartitionCursor> Consume::open(const Store& store) {

@@ -33,8 +33,8 @@ struct Consumption::Head {
 Consumption::Consumption(Filter& filter, Delivery& delivery, PrintDelivery* printer, Outcome& outcome, ConsumptionOptions options)
     : filter_(filter), delivery_(delivery), printer_(printer), outcome_(outcome), options_(options) {}
 
-void Consumption::run(const Store& store, std::vector<PartitionCursor>& cursors) {
-  if (options_.track) track(store, cursors);
+void Consumption::run(const Store* store, std::vector<PartitionCursor>& cursors) {
+  if (options_.track) track(*store, cursors);
   if (options_.tail) {
     read_tail(cursors);
   } else if (options_.merge) {
@@ -42,14 +42,14 @@ void Consumption::run(const Store& store, std::vector<PartitionCursor>& cursors)
   } else if (!options_.follow) {
     read_one_after_another(cursors);
   }
-  if (options_.follow) follow(store, cursors);
+  if (options_.follow) follow(cursors);
   delivery_.flush();
   if (options_.track) wait_until_taken();
 }
 
 void Consumption::track(const Store& store, std::vector<PartitionCursor>& cursors) {
   for (const auto& cursor : cursors) {
-    arrivals_.insert({{cursor.topic()->name, cursor.partition()}, {store, cursor.topic(), cursor.partition(), cursor.next()}});
+    arrivals_.insert({{cursor.topic()->name, cursor.partition()}, {store, cursor.topic(), cursor.partition(), options_.reader, cursor.next()}});
   }
   delivery_.call_before([this](PartitionCursor& cursor, Offset from, Offset next) {
     arrivals_.at({cursor.topic()->name, cursor.partition()}).begin(delivery_, from, next);
@@ -153,19 +153,35 @@ std::uint64_t Consumption::find_tail(PartitionCursor& cursor) {
   std::uint64_t passing = 0;
   try {
     cursor.apply_until();
-    Offset from = cursor.last_end();
-    cursor.seek(from);
-    std::int64_t width = static_cast<std::int64_t>(std::clamp<std::uint64_t>(*options_.tail, 1, 1 << 30));
-    while (from > cursor.first() && passing < *options_.tail && !stop_requested()) {
-      Offset next = std::max(cursor.first(), from - width);
-      passing += count_passing(cursor.reader(), next, from);
-      from = next;
+    for (;;) {
+      passing = count_back(cursor);
+      if (!cursor.reader().has_transactions()) break;
+      // What was counted may have begun inside a transaction that is still open, whose start is the end then.
+      const auto from = cursor.next();
+      passing = count_passing(cursor.reader(), from, cursor.last_end());
+      const auto held_back = cursor.reader().held_back();
       cursor.seek(from);
-      width = std::min<std::int64_t>(width * 2, 1 << 30);
+      if (!held_back || *held_back >= cursor.last_end()) break;
+      cursor.end_at(*held_back);
     }
   } catch (const Error& error) {
     outcome_.fail(error);
     if (passing == 0) cursor.abandon();
+  }
+  return passing;
+}
+
+std::uint64_t Consumption::count_back(PartitionCursor& cursor) const {
+  std::uint64_t passing = 0;
+  Offset from = cursor.last_end();
+  cursor.seek(from);
+  std::int64_t width = static_cast<std::int64_t>(std::clamp<std::uint64_t>(*options_.tail, 1, 1 << 30));
+  while (from > cursor.first() && passing < *options_.tail && !stop_requested()) {
+    Offset next = std::max(cursor.first(), from - width);
+    passing += count_passing(cursor.reader(), next, from);
+    from = next;
+    cursor.seek(from);
+    width = std::min<std::int64_t>(width * 2, 1 << 30);
   }
   return passing;
 }
@@ -180,14 +196,14 @@ std::uint64_t Consumption::count_passing(PartitionReader& reader, Offset from, O
   return count;
 }
 
-void Consumption::follow(const Store& store, std::vector<PartitionCursor>& cursors) {
+void Consumption::follow(std::vector<PartitionCursor>& cursors) {
   std::vector<std::string> directories;
   for (auto& cursor : cursors) {
     if (cursor.done()) continue;
     cursor.follow_on();
     directories.push_back(cursor.directory());
   }
-  PartitionWatch watch(store, directories);
+  PartitionWatch watch(directories);
   IdleTime idle(options_.idle_timeout);
   while (delivery_.wanted()) {
     bool any = false;

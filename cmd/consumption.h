@@ -22,6 +22,7 @@ struct ConsumptionOptions {
   bool follow = false;
   std::optional<std::chrono::milliseconds> idle_timeout;
   bool track = false;  // positions() are wanted; not when merging
+  ReaderOptions reader;
 };
 
 class Consumption {
@@ -30,8 +31,8 @@ class Consumption {
   Consumption(Filter& filter, Delivery& delivery, PrintDelivery* printer, Outcome& outcome, ConsumptionOptions options);
 
   // Until the end of all, the count, a stop signal or the idle timeout. What was delivered is flushed, and if it is tracked, has
-  // arrived unless there was a signal.
-  void run(const Store& store, std::vector<PartitionCursor>& cursors);
+  // arrived unless there was a signal. Without a store nothing can be tracked.
+  void run(const Store* store, std::vector<PartitionCursor>& cursors);
 
   // For each cursor: everything below has arrived. Of a run that an exception ended, too.
   std::map<TopicPartition, Offset> positions();
@@ -39,7 +40,6 @@ class Consumption {
  private:
   struct Head;
 
-  void read_all(const Store& store, std::vector<PartitionCursor>& cursors);
   bool deliver(PartitionCursor& cursor);
   void track(const Store& store, std::vector<PartitionCursor>& cursors);
   void wait_until_taken();
@@ -47,10 +47,11 @@ class Consumption {
   void read_one_after_another(std::vector<PartitionCursor>& cursors);
   void read_tail(std::vector<PartitionCursor>& cursors);
   void read_merged(std::vector<PartitionCursor>& cursors, std::vector<std::uint64_t> surplus, std::uint64_t total_surplus);
-  void follow(const Store& store, std::vector<PartitionCursor>& cursors);
+  void follow(std::vector<PartitionCursor>& cursors);
 
   bool advance(Head& head);
   std::uint64_t find_tail(PartitionCursor& cursor);
+  std::uint64_t count_back(PartitionCursor& cursor) const;
   std::uint64_t count_passing(PartitionReader& reader, Offset from, Offset to) const;
 
   Filter& filter_;

@@ -74,11 +74,6 @@ class Dump : public Command {
     kind == FileKind::batches ? log.file(path, range_) : dump_side_file(path, kind, rows);
   }
 
-  static bool begins_with_batch(const std::string& path) {
-    SegmentFile file(path);
-    return file.next() == SegmentFile::Step::batch;
-  }
-
   // Only the segments that can hold something of the range.
   void dump_directory(const std::string& directory, LogDump& log) {
     const auto segments = segment_paths(directory);

@@ -48,8 +48,9 @@ std::string outcome_of(int status) {
 }  // namespace
 
 struct ExecDelivery::Batch {
-  std::string topic;
-  int partition = 0;
+  std::string origin;  // the cursor's name
+  std::string topic;   // empty, and the partition as well, if it is not known
+  std::string partition;
   Offset first;  // offsets of its first and last record
   Offset last;
   Offset start;  // where the cursor stood before it was collected, and behind it
@@ -57,12 +58,12 @@ struct ExecDelivery::Batch {
   std::uint64_t records = 0;
 
   std::string name() const {
-    return topic + ":" + std::to_string(partition) + " offsets " + std::to_string(first.value) + " to " +
+    return origin + " offsets " + std::to_string(first.value) + " to " +
            std::to_string(last.value);
   }
 };
 
-ExecDelivery::ExecDelivery(const Store& store, Filter& filter, Outcome& outcome, Options options, const OutputFormat& format,
+ExecDelivery::ExecDelivery(const Store* store, Filter& filter, Outcome& outcome, Options options, const OutputFormat& format,
                            ExecOptions exec)
     : Delivery(filter, outcome, options),
       store_(store),
@@ -100,8 +101,11 @@ ExecDelivery::Batch ExecDelivery::collect(PartitionCursor& cursor) {
     const auto origin = cursor.origin();
     const auto chosen = choose(records, cursor, limit - batch.records);
     if (batch.records == 0 && !chosen.records.empty()) {
-      batch.topic = origin.topic;
-      batch.partition = origin.partition;
+      batch.origin = cursor.name();
+      if (origin.is_known()) {
+        batch.topic = origin.topic;
+        batch.partition = std::to_string(origin.partition);
+      }
       batch.first = chosen.records.front().offset;
     }
     if (!chosen.records.empty()) batch.last = chosen.records.back().offset;
@@ -117,7 +121,7 @@ ExecDelivery::Batch ExecDelivery::collect(PartitionCursor& cursor) {
 // False: the command failed for good, or a signal asked us to end before it had not.
 bool ExecDelivery::run(const Batch& batch) {
   const std::vector<std::string> variables = {
-      "PARTLOG_TOPIC=" + batch.topic, "PARTLOG_PARTITION=" + std::to_string(batch.partition),
+      "PARTLOG_TOPIC=" + batch.topic, "PARTLOG_PARTITION=" + batch.partition,
       "PARTLOG_FIRST_OFFSET=" + std::to_string(batch.first.value), "PARTLOG_LAST_OFFSET=" + std::to_string(batch.last.value)};
   auto wait = first_pause;
   for (int attempt = 0;; ++attempt, wait *= 2) {
@@ -144,7 +148,7 @@ void ExecDelivery::store_dead_letters(const Batch& batch, PartitionCursor& curso
   ProducerOptions options;
   options.stop = &stop_requested();
   options.notice = notice;
-  Producer producer(store_, *exec_.dead_letter, std::move(options));
+  Producer producer(*store_, *exec_.dead_letter, std::move(options));
   auto& reader = cursor.reader();
   const auto behind = reader.position();
   reader.seek(batch.first);
@@ -154,7 +158,7 @@ void ExecDelivery::store_dead_letters(const Batch& batch, PartitionCursor& curso
       headers.clear();
       Header header;
       for (HeaderCursor old(record.headers); old.next(header);) headers.add(header.name, header.value);
-      headers.add("partlog.origin", std::string_view(batch.topic + ":" + std::to_string(batch.partition) + ":" +
+      headers.add("partlog.origin", std::string_view(batch.topic + ":" + batch.partition + ":" +
                                                      std::to_string(record.offset.value)));
       record.headers = headers.block();
       producer.append({&record, 1});

@@ -20,7 +20,8 @@ class ExecDelivery : public Delivery {
     std::optional<Topic> dead_letter;  // takes the records of batches that the command failed on
   };
 
-  ExecDelivery(const Store& store, Filter& filter, Outcome& outcome, Options options, const OutputFormat& format,
+  // The store is that of the dead letters; without them it may be null.
+  ExecDelivery(const Store* store, Filter& filter, Outcome& outcome, Options options, const OutputFormat& format,
                ExecOptions exec);
 
   // Error(refused) if the command failed for good; the cursor then stands in front of the batch, and also if a signal asks us to
@@ -42,7 +43,7 @@ class ExecDelivery : public Delivery {
   bool run(const Batch& batch);
   void store_dead_letters(const Batch& batch, PartitionCursor& cursor);
 
-  const Store& store_;
+  const Store* store_;
   ExecOptions exec_;
   ChildRunner runner_;
   Descriptor file_;  // in memory: what the command reads

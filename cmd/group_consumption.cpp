@@ -116,7 +116,7 @@ void GroupConsumption::consume() {
       for (auto& owned : owned_) {
         if (owned.readable()) directories.push_back(owned.cursor->directory());
       }
-      watch_ = std::make_unique<PartitionWatch>(store_, directories);
+      watch_ = std::make_unique<PartitionWatch>(directories);
       continue;
     }
     const auto timeout = idle.left();
@@ -190,7 +190,7 @@ void GroupConsumption::revoke(const TopicPartition& partition) {
 void GroupConsumption::take(const AssignedPartition& assigned) {
   const auto topic = std::make_shared<const Topic>(assigned.topic);
   const auto committed = assigned.position ? std::optional(assigned.position->offset) : std::nullopt;
-  Owned owned({topic->name, assigned.partition}, {store_, topic, assigned.partition, committed}, committed);
+  Owned owned({topic->name, assigned.partition}, {store_, topic, assigned.partition, options_.range.reader, committed}, committed);
   try {
     owned.cursor.emplace(open(assigned, topic));
     if (!committed && options_.range.reset == Reset::latest) {
@@ -198,7 +198,7 @@ void GroupConsumption::take(const AssignedPartition& assigned) {
       const auto start = member_->start_at(owned.partition, owned.cursor->next());
       owned.cursor->seek(start);
       owned.committed = start;
-      owned.arrivals = {store_, topic, assigned.partition, start};
+      owned.arrivals = {store_, topic, assigned.partition, options_.range.reader, start};
     }
     detail(name_of(owned.partition) + " is ours in group \"" + group_.name() + "\", from offset " +
            std::to_string(owned.cursor->next().value));

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include "exit_status.h"
+#include "partlog/segment_file.h"
 #include "topic_commands.h"
 
 namespace partlog::cmd {
@@ -32,6 +33,11 @@ bool open_if_there(const Globals& globals, std::optional<Store>& store) {
 bool is_directory(const std::string& path) {
   struct stat found;
   return ::stat(path.c_str(), &found) == 0 && S_ISDIR(found.st_mode);
+}
+
+bool begins_with_batch(const std::string& path) {
+  SegmentFile file(path);
+  return file.next() == SegmentFile::Step::batch;
 }
 
 Operand resolve_operand(const std::string& text, const Globals& globals, std::optional<Store>& store) {

@@ -22,5 +22,7 @@ struct Operand {
 Operand resolve_operand(const std::string& text, const Globals& globals, std::optional<Store>& store);
 
 bool is_directory(const std::string& path);
+// Whether a batch of records stands at the start of a file.
+bool begins_with_batch(const std::string& path);
 
 }  // namespace partlog::cmd

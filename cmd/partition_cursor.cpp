@@ -8,17 +8,32 @@
 namespace partlog::cmd {
 
 PartitionCursor::PartitionCursor(const Store& store, std::shared_ptr<const Topic> topic, int partition, const Options& options)
-    : store_(&store), topic_(std::move(topic)), partition_(partition), options_(options), bounded_(!options.follow) {
+    : PartitionCursor(topic->name + ":" + std::to_string(partition), topic, PartitionName{topic->name, partition},
+                      [&store, topic, partition, reading = options.reader] {
+                        return PartitionReader(store, *topic, partition, reading);
+                      },
+                      options) {}
+
+PartitionCursor::PartitionCursor(const std::string& path, const Options& options)
+    : PartitionCursor(path, nullptr, partition_name(path),
+                      [path, reading = options.reader] { return PartitionReader(path, reading); }, options) {}
+
+PartitionCursor::PartitionCursor(std::string name, std::shared_ptr<const Topic> topic, std::optional<PartitionName> origin,
+                                 std::function<PartitionReader()> open, const Options& options)
+    : name_(std::move(name)),
+      topic_(std::move(topic)),
+      origin_(origin.value_or(PartitionName{{}, -1})),
+      open_(std::move(open)),
+      options_(options),
+      bounded_(!options.follow) {
   end_ = reader().end();
   first_ = resolve(options.start);
   seek(first_);
 }
 
-std::string PartitionCursor::name() const { return topic_->name + ":" + std::to_string(partition_); }
-
 PartitionReader& PartitionCursor::reader() {
   if (!reader_) {
-    reader_.emplace(*store_, *topic_, partition_, options_.reader);
+    reader_.emplace(open_());
     reader_->seek(position_);
   }
   return *reader_;
@@ -57,7 +72,7 @@ Offset PartitionCursor::resolve(const StartPoint& start) {
       return end_;
     case StartPoint::Kind::offset:
       if (start.number >= log_start.value && start.number <= end_.value) return {start.number};
-      throw Error(ErrorCode::offset_out_of_range, name() + ": offset " + std::to_string(start.number) +
+      throw Error(ErrorCode::offset_out_of_range, name_ + ": offset " + std::to_string(start.number) +
                                                       " is not in the log, which goes from " + std::to_string(log_start.value) +
                                                       " to " + std::to_string(end_.value));
     case StartPoint::Kind::stored:
@@ -102,6 +117,7 @@ std::span<const Record> PartitionCursor::read() {
     next_ = reader().position();
     if (records.empty()) {
       done_ = bounded_ && !options_.follow;
+      if (done_) look_at_end();
       break;
     }
     if (since_) {
@@ -137,13 +153,24 @@ bool PartitionCursor::go_on_at_log_start() {
   const Offset lost_from = reader().position();
   if (lost_from >= log_start || options_.reset == Reset::fail) return false;
   const Offset target = options_.reset == Reset::earliest ? log_start : bounded_ ? std::max(end_, log_start) : reader().end();
-  notice(name() + ": " + counted(static_cast<std::uint64_t>(target - lost_from), "record") + " not read, offsets " +
+  notice(name_ + ": " + counted(static_cast<std::uint64_t>(target - lost_from), "record") + " not read, offsets " +
          std::to_string(lost_from.value) + " to " + std::to_string(target.value - 1) + ": the log now starts at " +
          std::to_string(log_start.value));
   seek(target);
   return true;
 }
 
-Origin PartitionCursor::origin() { return {topic_->name, partition_, reader().leader_epoch(), reader().timestamp_type()}; }
+// Whoever follows waits for the end of the transaction, or finds the damage.
+void PartitionCursor::look_at_end() {
+  reader().look_ahead();
+  if (const auto from = reader().held_back()) {
+    notice(name_ + ": not read from offset " + std::to_string(from->value) +
+           " on, where a transaction begins that is neither committed nor aborted; --isolation uncommitted reads it");
+  }
+}
+
+Origin PartitionCursor::origin() {
+  return {origin_.topic, origin_.partition, reader().leader_epoch(), reader().timestamp_type()};
+}
 
 }  // namespace partlog::cmd

@@ -1,6 +1,7 @@
 // One partition as `consume` reads it: from where the options say to where they say.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -33,6 +34,8 @@ class PartitionCursor {
 
   // Looks up start and end. Error(offset_out_of_range) for a start point outside the log.
   PartitionCursor(const Store& store, std::shared_ptr<const Topic> topic, int partition, const Options& options);
+  // Of a partition directory, or a file in one, that no store is known of; see PartitionReader.
+  PartitionCursor(const std::string& path, const Options& options);
 
   // The next records; none: at the end for now, or for good if done(). Valid until the next call of any function here.
   std::span<const Record> read();
@@ -51,6 +54,7 @@ class PartitionCursor {
   Offset last_end() const { return end_; }
   // Moves the end of the range in front of the first record of it that `until` forbids.
   void apply_until();
+  void end_at(Offset end) { end_ = end; }
   void seek(Offset offset);
   // Reads on beyond the range, if the options say so.
   void follow_on();
@@ -58,19 +62,24 @@ class PartitionCursor {
   void release();
 
   Origin origin();
+  const std::string& name() const { return name_; }
+  // Null for files.
   const std::shared_ptr<const Topic>& topic() const { return topic_; }
-  int partition() const { return partition_; }
+  int partition() const { return origin_.partition; }
   const std::string& directory() { return reader().directory(); }
   PartitionReader& reader();
 
  private:
+  PartitionCursor(std::string name, std::shared_ptr<const Topic> topic, std::optional<PartitionName> origin,
+                  std::function<PartitionReader()> open, const Options& options);
   Offset resolve(const StartPoint& start);
   bool go_on_at_log_start();
-  std::string name() const;
+  void look_at_end();
 
-  const Store* store_;
+  std::string name_;  // for messages
   std::shared_ptr<const Topic> topic_;
-  int partition_;
+  PartitionName origin_;  // partition -1: not known
+  std::function<PartitionReader()> open_;
   Options options_;
   std::optional<PartitionReader> reader_;
   Offset position_;  // while the reader is closed

@@ -86,9 +86,9 @@ std::string_view timestamp_type_name(TimestampType type) {
 
 void append_json_record(std::string& out, const Record& record, const Origin& origin) {
   out += "{\"topic\":";
-  append_json_string(out, origin.topic);
+  origin.is_known() ? append_json_string(out, origin.topic) : void(out += "null");
   out += ",\"partition\":";
-  append_number(out, origin.partition);
+  origin.is_known() ? append_number(out, origin.partition) : void(out += "null");
   out += ",\"offset\":";
   append_number(out, record.offset.value);
   out += ",\"timestamp\":";
@@ -230,10 +230,10 @@ void RecordOutput::write_format(const Record& record, const Origin& origin) {
         append_big_endian(scratch_, static_cast<std::int32_t>(length_of(record.value)));
         break;
       case 't':
-        append_bytes(token, origin.topic);
+        append_bytes(token, origin.topic_or_null());
         break;
       case 'p':
-        append_number(scratch_, origin.partition);
+        append_partition(token, origin);
         break;
       case 'o':
         append_number(scratch_, record.offset.value);
@@ -269,6 +269,10 @@ void RecordOutput::append_bytes(const Token& token, Bytes bytes) {
   } else {
     scratch_ += bytes.view();
   }
+}
+
+void RecordOutput::append_partition(const Token& token, const Origin& origin) {
+  origin.is_known() ? append_number(scratch_, origin.partition) : append_bytes(token, Bytes());
 }
 
 void RecordOutput::append_time(const Token& token, Timestamp time) {

@@ -24,9 +24,12 @@ struct OutputFormat {
 // Where records come from; the same for all records of one span.
 struct Origin {
   std::string_view topic;
-  int partition;
+  int partition;  // -1: it is not known of which partition, nor of which topic
   std::int32_t epoch;
   TimestampType timestamp_type;
+
+  bool is_known() const { return partition >= 0; }
+  Bytes topic_or_null() const { return is_known() ? Bytes(topic) : Bytes(); }
 };
 
 class RecordOutput {
@@ -54,6 +57,7 @@ class RecordOutput {
 
   void put(Bytes bytes);
   void append_bytes(const Token& token, Bytes bytes);
+  void append_partition(const Token& token, const Origin& origin);
   void append_time(const Token& token, Timestamp time);
   void append_headers(const Token& token, HeaderBlock headers);
 

@@ -53,7 +53,9 @@ inline constexpr std::size_t batch_magic_end = field::magic + 1;       // 17: en
 inline constexpr std::size_t min_message_size = message_field::end_v0 + 2 * sizeof(std::int32_t);  // 26: nothing whole is shorter
 // Of format v2: length, attributes, two deltas, two lengths, number of headers: a byte each at least.
 inline constexpr std::int32_t min_record_size = 7;
-inline constexpr std::size_t default_decompression_limit = 256u << 20;
+// Some sixty times what a broker takes by default for a whole batch. While an output buffer grows there are two of it, and zstd
+// keeps up to as much again.
+inline constexpr std::size_t default_decompression_limit = 64u << 20;
 
 // In the formats v0 and v1: no epoch, no producer, of the attributes only the bits that mean something. Of a wrapper its last
 // offset is known from the start; MessageSet, which looks inside, tells the first one and the count.

@@ -1,7 +1,5 @@
 #include "log/batch_scanner.h"
 
-#include <limits>
-
 namespace partlog::log {
 
 using format::batch_header_size;
@@ -35,6 +33,7 @@ bool BatchScanner::contradicted_by_next(std::size_t size) {
   if (!next || format::header_fault(*next) != nullptr) return false;
   if (!next->is_wrapper() && next->base_offset >= header_.next_offset()) return false;
   const auto both = size + static_cast<std::size_t>(next->size());
+  if (both > largest_) return false;
   bytes = view_of(both);
   if (bytes.size() < both || !format::checksum_matches(*next, bytes.subspan(size))) return false;
   if (next->is_wrapper()) next = looked_into(*next, bytes.subspan(size));
@@ -71,6 +70,7 @@ Scan BatchScanner::next() {
   }
   if (header_.base_offset < expected_) return invalid("its offset does not rise");
   const auto size = static_cast<std::size_t>(header_.size());
+  if (size > largest_ && window_.file_reaches(position_ + header_.size())) return invalid("the batch is too large to be held");
   bytes = view_of(size);
   if (bytes.size() < size) return cut_short(magic == 2, "the file ends inside the batch");
   batch_ = bytes.first(size);
@@ -83,6 +83,7 @@ Scan BatchScanner::next() {
     if (!offset_is_credible(size)) return invalid("its offset does not fit what follows");
     batch_ = window_.view(position_, size).first(size);
   }
+  if (header_.last_offset() >= limit_) return invalid("its offsets reach into the next segment");
   next_position_ = position_ + header_.size();
   expected_ = header_.next_offset();
   return Scan::batch;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "format/batch_header.h"
@@ -36,6 +37,11 @@ class BatchScanner {
   Offset expected() const { return expected_; }
   const char* fault() const { return fault_; }
 
+  // A batch that reaches up to this offset is none: another segment begins there.
+  void set_limit(Offset limit) { limit_ = limit; }
+  // Nor is a larger one: it would have to be held whole.
+  void set_largest(std::size_t size) { largest_ = size; }
+
  private:
   Scan cut_short(bool is_v2, const char* why);
   Scan invalid(const char* why);
@@ -48,6 +54,8 @@ class BatchScanner {
   std::int64_t position_;
   std::int64_t next_position_;
   Offset expected_;
+  Offset limit_{std::numeric_limits<std::int64_t>::max()};
+  std::size_t largest_ = std::numeric_limits<std::size_t>::max();
   format::BatchHeader header_;
   std::span<const char> batch_;
   format::MessageSet set_;  // the wrapper last looked into

@@ -1,6 +1,7 @@
 #include "log/batch_stream.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <limits>
 #include <utility>
@@ -28,6 +29,7 @@ void BatchStream::seek(Offset offset) {
   position_ = offset;
   open_.reset();
   leaving_for_.reset();
+  loss_.reset();
 }
 
 bool BatchStream::next() {
@@ -42,12 +44,21 @@ bool BatchStream::next() {
   }
 }
 
+void BatchStream::look_ahead() {
+  strict_ = !directory_.in_store();
+  next();
+  strict_ = false;
+  seek(position_);
+}
+
 bool BatchStream::next_in_open_segments() {
   if (!open_) locate();
   fresh_ = false;
   while (open_) {
     switch (open_->scanner.next()) {
       case Scan::batch:
+        if (loss_) [[unlikely]]
+          tell_loss(header().base_offset);
         if (header().last_offset() >= position_) return true;
         break;
       case Scan::end:
@@ -62,6 +73,7 @@ bool BatchStream::next_in_open_segments() {
 
 // False, if the position may stand there.
 bool BatchStream::is_end() {
+  if (loss_) tell_loss(open_ ? open_->scanner.expected() : loss_->first);
   if (open_ && position_ <= open_->scanner.expected()) return false;
   const auto end = std::max(open_ ? open_->scanner.expected() : Offset{0}, directory_.log_start());
   if (position_ <= end) return false;
@@ -114,14 +126,28 @@ void BatchStream::locate() {
   }
   if (bases().empty() || bases_.front() > position_) bases_listed_anew();
   if (bases_.empty()) return;
+  if (bases_.front() > position_) look_at_missing_start();
   auto at = std::upper_bound(bases_.begin(), bases_.end(), position_);
   if (at != bases_.begin()) --at;
-  open_ = open(*at, *at != bases_.back(), position_);
+  open_ = open(*at, has_successor(*at), position_);
 }
 
 BatchStream::Segment BatchStream::open_at(Offset base, std::int64_t position, Offset expected, bool mapped) const {
-  return std::make_unique<OpenSegment>(os::File::open(directory_.segment(base).log(), os::File::Mode::read), base, position,
-                                       expected, window_bytes_, mapped);
+  auto segment = std::make_unique<OpenSegment>(os::File::open(directory_.segment(base).log(), os::File::Mode::read), base,
+                                               position, expected, window_bytes_, mapped);
+  segment->scanner.set_limit(limit_of(base));
+  segment->scanner.set_largest(largest_batch_);
+  return segment;
+}
+
+// By the last listing.
+bool BatchStream::has_successor(Offset base) const { return limit_of(base).value != std::numeric_limits<std::int64_t>::max(); }
+
+// The offset that no batch of a segment reaches, because the next one begins there.
+Offset BatchStream::limit_of(Offset base) const {
+  const auto next = std::upper_bound(bases_.begin(), bases_.end(), base);
+  if (next != bases_.end()) return *next;
+  return directory_.bound().value_or(Offset{std::numeric_limits<std::int64_t>::max()});
 }
 
 // The index says where to begin; if that cannot be right, the segment is read from its start.
@@ -156,8 +182,9 @@ bool BatchStream::go_on_behind_segment() {
   }
   if (leaving_for_) {
     const auto base = *std::exchange(leaving_for_, std::nullopt);
-    const auto& all = bases();
-    open_ = open(base, !all.empty() && base < all.back(), std::max(position_, base));
+    look_at_hole(open_->scanner.expected(), base);
+    bases();
+    open_ = open(base, has_successor(base), std::max(position_, base));
     return true;
   }
   leaving_for_ = successor();
@@ -180,6 +207,7 @@ void BatchStream::reopen_fresh() {
 std::optional<Offset> BatchStream::successor() {
   const auto expected = open_->scanner.expected();
   directory_in_place();
+  if (directory_.is_single()) return std::nullopt;
   if (expected != open_->base && os::status_of(directory_.segment(expected).log())) return expected;
   if (!successor_among(bases())) return std::nullopt;
   return successor_among(bases_listed_anew());
@@ -205,18 +233,109 @@ bool BatchStream::behind_restart(Offset base, std::int64_t position) const {
   return point && (base > point->segment || (base == point->segment && position >= point->position.value));
 }
 
-void BatchStream::throw_damaged(const BatchScanner& scanner, const std::string& path) const {
-  throw Error(ErrorCode::damaged, path + " position " + number(scanner.position()) + " (offset " +
-                                      number(scanner.expected().value) + "): " + scanner.fault());
+// What the open scanner stands at is damage. Only where that is passed over this returns (true): behind it.
+bool BatchStream::damaged() {
+  const BatchScanner& scanner = open_->scanner;
+  const auto& path = open_->file.path();
+  if (!take_loss_) {
+    throw Error(ErrorCode::damaged, path + " position " + number(scanner.position()) + " (offset " +
+                                        number(scanner.expected().value) + "): " + scanner.fault());
+  }
+  const auto end = end_of_damage(open_->file, scanner.position(), scanner.expected());
+  lose({path, {scanner.position()}, {end}, scanner.expected(), behind_wrong_batch_at_end().value_or(scanner.expected()),
+        scanner.fault()});
+  open_ = open_at(open_->base, end, scanner.expected(), false);
+  return true;
+}
+
+// If what the open scanner stands at ends, by its header, exactly with the file: the offset behind it. What another host writes is
+// seen in any order.
+std::optional<Offset> BatchStream::behind_wrong_batch_at_end() const {
+  const BatchScanner& scanner = open_->scanner;
+  std::array<char, format::batch_header_size> bytes;
+  const auto got = open_->file.read_at(bytes, scanner.position());
+  const auto header = format::read_whole_header(std::span<const char>(bytes).first(got));
+  const bool is_whole = header && format::header_fault(*header) == nullptr && header->base_offset <= scanner.expected() &&
+                        header->size() == open_->file.size() - scanner.position();
+  if (directory_.on_network() || !is_whole) return std::nullopt;
+  return header->base_offset == scanner.expected() ? header->next_offset() : scanner.expected();
+}
+
+void BatchStream::lose(const LostRange& range) {
+  if (loss_ && loss_->path == range.path && loss_->end == range.position) {
+    loss_->end = range.end;
+    return;
+  }
+  if (loss_) tell_loss(range.first);
+  loss_ = range;
+}
+
+// What is lost reaches to `next`. Nothing to tell if all of it lies before what the caller wants.
+void BatchStream::tell_loss(Offset next) {
+  auto range = *std::exchange(loss_, std::nullopt);
+  if (next < position_ && range.next < position_) return;
+  position_ = std::max(position_, next);
+  range.next = std::max(range.next, next);
+  take_loss_(range);
+}
+
+// Behind a segment that ends at `from` the log goes on with another one. The first may also reach too far: it was written, or
+// damaged, after it had been opened.
+void BatchStream::look_at_hole(Offset from, Offset below) {
+  if (loss_ || from == below) return;
+  if (from > below) {
+    if (below > open_->base) missing(below, from, below);
+    return;
+  }
+  const auto start = directory_.log_start();
+  if (position_ < start) {
+    throw Error(ErrorCode::offset_out_of_range, directory_.path() + ": offset " + number(position_.value) +
+                                                    " is below the log start offset " + number(start.value));
+  }
+  from = std::max(from, start);
+  if (from >= below) return;
+  // Whoever puts a broker's segments into a new topic may leave its first, empty one beside them.
+  const bool nothing_before = from == start && open_->scanner.next_position() == 0;
+  if (directory_.is_dense() && (!nothing_before || directory_.has_index_between(from + 1, below))) {
+    missing(from, below, below);
+  } else if (notice_) {
+    notice_(directory_.path() + ": offsets " + number(from.value) + " to " + number(below.value - 1) +
+            " are not there: compaction emptied that part of the log, or a segment is missing");
+  }
+}
+
+// The log begins behind position().
+void BatchStream::look_at_missing_start() {
+  const auto start = directory_.log_start();  // it is moved before segments go
+  const auto first = bases_.front();
+  if (position_ < start) {
+    throw Error(ErrorCode::offset_out_of_range, directory_.path() + ": offset " + number(position_.value) +
+                                                    " is below the log start offset " + number(start.value));
+  }
+  if (directory_.has_index_between(position_, first)) {
+    missing(position_, first, first);
+  } else if (notice_) {
+    notice_(directory_.path() + ": offsets " + number(position_.value) + " to " + number(first.value - 1) +
+            " are not there: the first segment begins with " + number(first.value));
+  }
+}
+
+void BatchStream::missing(Offset from, Offset below, Offset segment) {
+  const auto path = directory_.segment(segment).log();
+  const auto offsets = "offsets " + number(from.value) + " to " + number(below.value - 1);
+  const bool overlap = from == segment;
+  const auto reason = overlap ? "the segment before this one reaches into it" : "no segment holds the offsets before it";
+  if (!take_loss_) throw Error(ErrorCode::damaged, path + " position 0 (" + offsets + "): " + reason);
+  take_loss_({path, {0}, {0}, from, below, reason});
+  position_ = std::max(position_, below);
 }
 
 // Something that is no batch was read. True: it is one by now, or was cut off. False: the log ends here.
 bool BatchStream::reread() {
-  const auto path = open_->file.path();
   const auto base = open_->base;
   const auto position = open_->scanner.position();
   const auto expected = open_->scanner.expected();
-  const bool has_successor = !bases().empty() && bases().back() > base;
+  bases();
   const auto again = [&] {
     open_ = open_at(base, position, expected, false);
     // A client of a network file system may go on showing a page as it was before another host appended to it, if it took the
@@ -227,17 +346,19 @@ bool BatchStream::reread() {
     return now == Scan::batch || now == Scan::end;
   };
   if (again()) return true;
-  if (!has_successor && torn_ && torn_->base == base && torn_->position == position && torn_->size == open_->file.size()) {
+  const bool is_closed = has_successor(base);
+  if (!is_closed && torn_ && torn_->base == base && torn_->position == position && torn_->size == open_->file.size()) {
     open_->scanner.refresh();
     return false;
   }
-  const BatchScanner& scanner = open_->scanner;
   if (behind_restart(base, position)) return false;
-  if (has_successor) throw_damaged(scanner, path);
-  if (end_of_chain_behind(open_->file, position, expected)) {
+  if (is_closed) {
+    bases_listed_anew();  // segments that were merged, or had expired, do not count
+    return again() || damaged();
+  }
+  if ((strict_ && behind_wrong_batch_at_end()) || end_of_chain_behind(open_->file, position, expected)) {
     // A live writer may have finished the batch and appended others meanwhile.
-    if (again()) return true;
-    throw_damaged(open_->scanner, path);
+    return again() || damaged();
   }
   torn_ = Torn{base, position, open_->file.size()};
   open_->scanner.refresh();

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,13 +15,24 @@
 #include "log/batch_scanner.h"
 #include "log/partition_directory.h"
 #include "os/file.h"
+#include "partlog/reader.h"
 
 namespace partlog::log {
 
 class BatchStream {
  public:
+  using TakeLoss = std::function<void(const LostRange&)>;
+
   BatchStream(PartitionDirectory directory, std::size_t window_bytes)
       : directory_(std::move(directory)), window_bytes_(window_bytes) {}
+
+  // From now on damage does not end the reading: what is left out is told once the next batch shows how far it goes. In a log
+  // that was cut off in this way position() moves behind it.
+  void pass_over_damage(TakeLoss take) { take_loss_ = std::move(take); }
+  // A larger batch is damage.
+  void set_largest_batch(std::size_t size) { largest_batch_ = size; }
+  // Called with a line about offsets that are not there, for reasons that cannot be told.
+  void tell_of_holes(Notice notice) { notice_ = std::move(notice); }
 
   const PartitionDirectory& directory() const { return directory_; }
 
@@ -35,10 +48,20 @@ class BatchStream {
   // The next batch with offsets at or above position(), false at the end of the log as it is now. Error(offset_out_of_range) if
   // position() is below the log start or beyond the end; Error(damaged).
   bool next();
+  // Looks whether the log is sound behind position(), as next() would. The position stays, unless damage is passed over. Where no
+  // store is known of, a whole batch with a wrong checksum at the end is damage, too: no writer that died leaves that, though in a
+  // store the next one will take it for a torn tail.
+  void look_ahead();
   const format::BatchHeader& header() const { return open_->scanner.header(); }
   std::span<const char> batch() const { return open_->scanner.batch(); }
   // Of the batch, for messages.
   std::string place() const;
+  struct Place {
+    std::string path;
+    Position position;
+    Position end;
+  };
+  Place where() const { return {open_->file.path(), {open_->scanner.position()}, {open_->scanner.next_position()}}; }
 
   // Finds, by header and index, the first batch from the log start on whose largest timestamp is at or after `time`, and seeks to
   // it; false if there is none. To go on behind a batch found, seek behind it and scan with next().
@@ -73,7 +96,15 @@ class BatchStream {
   bool reread();
   bool is_end();
   bool behind_restart(Offset base, std::int64_t position) const;
-  [[noreturn]] void throw_damaged(const BatchScanner& scanner, const std::string& path) const;
+  bool has_successor(Offset base) const;
+  Offset limit_of(Offset base) const;
+  bool damaged();
+  std::optional<Offset> behind_wrong_batch_at_end() const;
+  void lose(const LostRange& range);
+  void tell_loss(Offset next);
+  void look_at_hole(Offset from, Offset below);
+  void look_at_missing_start();
+  void missing(Offset from, Offset below, Offset segment);
   std::optional<format::BatchHeader> batch_of(const format::TimeIndexEntry& entry, Offset base) const;
   template <class Predicate>
   bool scan_segment(Offset from, std::optional<Offset> below, Predicate is_right);
@@ -88,6 +119,8 @@ class BatchStream {
   std::optional<os::FileId> directory_id_;  // as it was at first
   std::vector<Offset> bases_;
   std::int64_t listed_change_ = 0;  // the directory's modification time when it was listed, 0: list again
+  bool strict_ = false;             // look_ahead()
+  std::size_t largest_batch_ = std::numeric_limits<std::size_t>::max();
   bool fresh_ = false;              // network: opened anew since next() was called
   mutable bool suspicious_ = true;  // the host may have restarted since the recovery point was written
   struct Torn {
@@ -95,6 +128,9 @@ class BatchStream {
     std::int64_t position;
     std::int64_t size;
   };
+  TakeLoss take_loss_;
+  Notice notice_;
+  std::optional<LostRange> loss_;  // passed over, up to an offset that is not known yet
   std::optional<Torn> torn_;  // known to be a torn tail, not damage, as long as the file has this size
 };
 

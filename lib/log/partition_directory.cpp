@@ -3,26 +3,88 @@
 #include <algorithm>
 
 #include "base/time_text.h"
+#include "format/batch_header.h"
 #include "format/file_names.h"
+#include "format/message_set.h"
+#include "log/window.h"
 #include "os/clock.h"
 #include "os/directory.h"
+#include "os/file.h"
+#include "os/filesystem.h"
 #include "partlog/error.h"
 
 namespace partlog::log {
 
-std::vector<Offset> PartitionDirectory::segment_bases() const {
+namespace {
+
+// In a file whose name does not tell: what the first batch says.
+Offset first_offset_in(const std::string& path) {
+  const auto file = os::File::open(path, os::File::Mode::read);
+  Window window(file, format::batch_header_size, false);
+  const auto most = std::min(file.size(), static_cast<std::int64_t>(format::default_decompression_limit));
+  const auto header = format::read_whole_header(window.view(0, format::batch_header_size));
+  if (!header || format::header_fault(*header) != nullptr || header->size() > most) return {0};
+  if (!header->is_wrapper()) return header->base_offset;
+  format::MessageSet set;
+  set.open(*header, window.view(0, static_cast<std::size_t>(header->size())), format::default_decompression_limit);
+  return set.header().base_offset;
+}
+
+}  // namespace
+
+PartitionDirectory PartitionDirectory::of_files(const std::string& path) {
+  const auto status = os::status_of(path);
+  if (!status) throw Error(ErrorCode::not_found, "no file or directory " + path);
+  if (!status->is_directory && !status->is_regular) throw Error(ErrorCode::refused, path + " is no file and no directory");
+  const auto slash = path.rfind('/');
+  const auto around = slash == std::string::npos ? std::string(".") : path.substr(0, std::max<std::size_t>(slash, 1));
+  PartitionDirectory files(status->is_directory ? path : around, os::filesystem_of(path).network);
+  files.in_store_ = false;
+  if (status->is_directory) return files;
+  files.only_ = format::parse_segment_file_name(slash == std::string::npos ? path : path.substr(slash + 1), format::log_suffix);
+  if (files.only_) return files;
+  files.file_ = path;
+  files.only_ = first_offset_in(path);
+  return files;
+}
+
+PartitionDirectory PartitionDirectory::whole() const {
+  auto all = *this;
+  if (file_.empty()) all.only_.reset();
+  return all;
+}
+
+std::vector<Offset> PartitionDirectory::segment_bases() const { return only_ ? std::vector{*only_} : bases_with(format::log_suffix); }
+
+std::optional<Offset> PartitionDirectory::bound() const {
+  if (!only_ || !file_.empty()) return std::nullopt;
+  const auto all = bases_with(format::log_suffix);
+  const auto next = std::upper_bound(all.begin(), all.end(), *only_);
+  return next == all.end() ? std::nullopt : std::optional(*next);
+}
+
+bool PartitionDirectory::has_index_between(Offset from, Offset below) const {
+  const auto inside = [&](Offset base) { return base >= from && base < below; };
+  const auto indexes = bases_with(format::index_suffix);
+  return std::any_of(indexes.begin(), indexes.end(), inside);
+}
+
+std::vector<Offset> PartitionDirectory::bases_with(std::string_view suffix) const {
   std::vector<Offset> bases;
   for (const auto& name : os::list_directory(path_)) {
-    if (const auto base = format::parse_segment_file_name(name, format::log_suffix)) bases.push_back(*base);
+    if (const auto base = format::parse_segment_file_name(name, suffix)) bases.push_back(*base);
   }
   std::sort(bases.begin(), bases.end());
   return bases;
 }
 
 Offset PartitionDirectory::log_start() const {
+  if (only_) return *only_;
   const auto file = format::log_start_offset_path(path_);
-  const auto text = os::read_file(file);
-  return text ? format::parse_log_start_offset(*text, file) : Offset{0};
+  if (const auto text = os::read_file(file)) return format::parse_log_start_offset(*text, file);
+  if (in_store_) return {0};
+  const auto bases = segment_bases();
+  return bases.empty() ? Offset{0} : bases.front();
 }
 
 std::int32_t PartitionDirectory::leader_epoch() const {

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "format/checkpoint.h"
@@ -18,12 +19,26 @@ class PartitionDirectory {
 
   const std::string& path() const { return path_; }
   bool on_network() const { return network_; }
-  SegmentFiles segment(Offset base) const { return {path_, base}; }
+  SegmentFiles segment(Offset base) const { return {path_, base, file_}; }
+
+  // Files that no store is known of: a partition directory, or one file of batches, whatever its name. Error(not_found).
+  static PartitionDirectory of_files(const std::string& path);
+  bool in_store() const { return in_store_; }
+  bool is_single() const { return only_.has_value(); }
+  // The directory around what may be a single segment in it.
+  PartitionDirectory whole() const;
+  // Whether all that was ever appended is still there from the log start on: nothing was compacted.
+  bool is_dense() const { return dense_; }
+  void set_dense(bool dense) { dense_ = dense; }
 
   // Base offsets of all segments, ascending.
   std::vector<Offset> segment_bases() const;
+  // Of the segment that stands beside a single one, which is not read: where that one ends.
+  std::optional<Offset> bound() const;
+  // An index without its segment that begins in this range: somebody took the segment away.
+  bool has_index_between(Offset from, Offset below) const;
 
-  // The first offset readers may see; 0 where nothing was stored about it.
+  // The first offset readers may see; where nothing was stored about it, 0 in a store, else where the first segment begins.
   Offset log_start() const;
   // The epoch that a new batch carries: the last of leader-epoch-checkpoint, 0 without one.
   std::int32_t leader_epoch() const;
@@ -55,12 +70,17 @@ class PartitionDirectory {
   void clear_sync_failed() const;  // durable
 
  private:
+  std::vector<Offset> bases_with(std::string_view suffix) const;
   std::optional<format::RecoveryPoint> readable_recovery_point(const std::string& text, const std::string& file) const;
   std::string current_boot() const;
   void store_recovery_point(Offset offset, Offset segment, std::int64_t position, bool durable) const;
 
   std::string path_;
   bool network_;
+  bool in_store_ = true;
+  bool dense_ = false;
+  std::optional<Offset> only_;  // the only segment that is read
+  std::string file_;            // its path, where that does not follow from the offset
 };
 
 // Creates the files of an empty partition in an existing, empty directory; durable on return but for the directory's own name.

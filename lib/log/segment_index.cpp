@@ -65,10 +65,14 @@ std::optional<os::File> open_hint(const std::string& path) {
 
 }  // namespace
 
-std::string SegmentFiles::log() const { return directory + '/' + format::segment_file_name(base, format::log_suffix); }
-std::string SegmentFiles::index() const { return directory + '/' + format::segment_file_name(base, format::index_suffix); }
+std::string SegmentFiles::log() const {
+  return file.empty() ? directory + '/' + format::segment_file_name(base, format::log_suffix) : file;
+}
+std::string SegmentFiles::index() const {
+  return file.empty() ? directory + '/' + format::segment_file_name(base, format::index_suffix) : std::string();
+}
 std::string SegmentFiles::time_index() const {
-  return directory + '/' + format::segment_file_name(base, format::time_index_suffix);
+  return file.empty() ? directory + '/' + format::segment_file_name(base, format::time_index_suffix) : std::string();
 }
 
 // A running broker preallocates its indexes with zeros. No entry but the first can have relative offset 0 and position 0.

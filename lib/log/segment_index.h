@@ -21,6 +21,7 @@ namespace partlog::log {
 struct SegmentFiles {
   std::string directory;
   Offset base;
+  std::string file = {};  // the log, where that has another name: nothing belongs to it then
   std::string log() const;
   std::string index() const;
   std::string time_index() const;

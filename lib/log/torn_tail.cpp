@@ -43,6 +43,18 @@ class Search {
     return end_;
   }
 
+  // Whether a batch of this length may stand at `position`, as far as what is behind it tells.
+  std::optional<std::int64_t> extent(std::int64_t position) {
+    const auto header = header_at(position);
+    if (!header || header->size() > size_ - position) return std::nullopt;
+    const auto behind = position + header->size();
+    if (behind == size_) return behind;
+    const auto next = header_at(behind);
+    return next && is_sound(*next, behind) ? std::optional(behind) : std::nullopt;
+  }
+
+  std::int64_t size() const { return size_; }
+
   std::optional<std::int64_t> first() {
     while (to_next_header()) {
       if (!take_batch()) pass();
@@ -233,6 +245,12 @@ std::optional<Offset> end_of_chain_behind(const os::File& file, std::int64_t pos
 
 std::optional<std::int64_t> first_batch_behind(const os::File& file, std::int64_t position, Offset expected) {
   return Search(file, position, expected).first();
+}
+
+std::int64_t end_of_damage(const os::File& file, std::int64_t position, Offset expected) {
+  Search search(file, position, expected);
+  if (const auto end = search.extent(position)) return *end;
+  return std::max(position, search.first().value_or(search.size()));
 }
 
 }  // namespace partlog::log

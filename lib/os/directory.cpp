@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <memory>
 
 #include "os/failure.h"
@@ -110,6 +111,11 @@ std::optional<std::string> read_whole(const std::string& path, std::size_t limit
 }
 
 }  // namespace
+
+std::optional<std::string> absolute_path(const std::string& path) {
+  const std::unique_ptr<char, decltype(&std::free)> absolute(::realpath(path.c_str(), nullptr), &std::free);
+  return absolute ? std::optional<std::string>(absolute.get()) : std::nullopt;
+}
 
 std::optional<FileStatus> status_of(const std::string& path) {
   struct stat found;

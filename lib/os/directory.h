@@ -14,6 +14,9 @@ namespace partlog::os {
 // stat(2) of a path; nullopt if nothing is there.
 std::optional<FileStatus> status_of(const std::string& path);
 
+// Without links, "." and ".."; nullopt if nothing is there, or it may not be looked up.
+std::optional<std::string> absolute_path(const std::string& path);
+
 // Error(io), as `operation` would fail, if this process may not make files in the directory.
 void require_writable(const std::string& directory, const std::string& operation);
 

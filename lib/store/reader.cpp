@@ -5,22 +5,35 @@
 
 #include "format/file_names.h"
 #include "log/batch_stream.h"
+#include "log/transactions.h"
+#include "os/directory.h"
+#include "os/filesystem.h"
 #include "os/watch.h"
 
 namespace partlog {
 
 class PartitionReader::Impl {
  public:
+  Impl(log::PartitionDirectory directory, int partition, ReaderOptions options)
+      : partition_(partition), options_(std::move(options)), stream_(std::move(directory), options_.window_bytes) {
+    if (options_.pass_over) stream_.pass_over_damage(options_.pass_over);
+    stream_.tell_of_holes(options_.notice);
+    stream_.set_largest_batch(options_.largest_batch);
+  }
   Impl(const Store& store, const Topic& topic, int partition, ReaderOptions options)
-      : partition_(partition),
-        options_(options),
-        stream_(log::PartitionDirectory(format::partition_path(topic.directory, partition), store.on_network()),
-                options.window_bytes) {
+      : Impl(directory_of(store, topic, partition), partition, std::move(options)) {
+    stream_.set_largest_batch(std::max(options_.largest_batch, static_cast<std::size_t>(topic.config.max_message_bytes())));
     if (partition < 0 || partition >= topic.partitions) {
       throw Error(ErrorCode::invalid_argument, "topic \"" + topic.name + "\" has partitions 0 to " +
                                                    std::to_string(topic.partitions - 1) + ", no partition " +
                                                    std::to_string(partition));
     }
+  }
+
+  static log::PartitionDirectory directory_of(const Store& store, const Topic& topic, int partition) {
+    log::PartitionDirectory directory(format::partition_path(topic.directory, partition), store.on_network());
+    directory.set_dense(!topic.config.is_compacted());
+    return directory;
   }
 
   Offset start() const { return stream_.directory().log_start(); }
@@ -30,10 +43,13 @@ class PartitionReader::Impl {
   const std::string& directory() const { return stream_.directory().path(); }
   std::int32_t leader_epoch() const { return epoch_; }
   TimestampType timestamp_type() const { return type_; }
+  std::optional<Offset> held_back() const { return held_back_; }
+  bool has_transactions() const { return transactions_.has_value(); }
 
   void seek(Offset offset) {
     position_ = offset;
     stream_.seek(offset);
+    held_back_.reset();
     in_batch_ = false;
     decoded_ = {};
   }
@@ -58,6 +74,12 @@ class PartitionReader::Impl {
       position_ = given.back().offset + 1;
       return given;
     }
+  }
+
+  void look_ahead() {
+    if (held_back_ || (in_batch_ && position_ < stream_.header().next_offset())) return;
+    stream_.look_ahead();
+    seek(std::max(position_, stream_.position()));
   }
 
   std::optional<Offset> offset_at(Timestamp time, std::optional<Offset> limit) {
@@ -100,24 +122,60 @@ class PartitionReader::Impl {
           decoded_ = {records_.data(), n};
           return true;
         }
-        if (!decoder_.fault().empty()) throw Error(ErrorCode::damaged, stream_.place() + ": " + decoder_.fault());
-        in_batch_ = false;
-        position_ = std::max(position_, stream_.header().next_offset());
-        stream_.advance(position_);
+        if (!decoder_.fault().empty()) leave_rest_out();
+        leave_batch();
       }
-      if (!stream_.next()) return false;
+      held_back_.reset();
+      if (!stream_.next()) {
+        position_ = std::max(position_, stream_.position());
+        return false;
+      }
       const auto& header = stream_.header();
+      if (header.is_control()) {
+        leave_batch();
+        continue;
+      }
+      if (header.is_transactional() && options_.isolation == Isolation::committed) {
+        const auto fate = fate_of(header);
+        if (fate == log::Transactions::Fate::open) return false;
+        if (fate == log::Transactions::Fate::aborted) {
+          leave_batch();
+          continue;
+        }
+      }
       in_batch_ = true;
       epoch_ = header.leader_epoch;
       type_ = header.timestamp_type();
-      if (header.is_control()) {
-        in_batch_ = false;
-        position_ = std::max(position_, header.next_offset());
-        stream_.advance(position_);
-        continue;
-      }
       decoder_.start(header, stream_.batch(), options_.decompression_limit);
     }
+  }
+
+  void leave_batch() {
+    in_batch_ = false;
+    position_ = std::max(position_, stream_.header().next_offset());
+    stream_.advance(position_);
+  }
+
+  // The batch is whole, but what stands in it cannot be decoded.
+  void leave_rest_out() {
+    if (!options_.pass_over) throw Error(ErrorCode::damaged, stream_.place() + ": " + decoder_.fault());
+    const auto place = stream_.where();
+    options_.pass_over(
+        {place.path, place.position, place.end, decoder_.fault_offset(), stream_.header().next_offset(), decoder_.fault()});
+  }
+
+  // If it is open, the batch will be looked for again.
+  log::Transactions::Fate fate_of(const format::BatchHeader& header) {
+    if (!transactions_) {
+      transactions_.emplace(stream_.directory().whole(), options_.window_bytes, static_cast<bool>(options_.pass_over));
+    }
+    const auto fate = transactions_->fate_of(header);
+    if (fate == log::Transactions::Fate::open) {
+      const auto from = std::max(position_, header.base_offset);
+      seek(from);
+      held_back_ = from;
+    }
+    return fate;
   }
 
   void skip_below_position() {
@@ -153,13 +211,17 @@ class PartitionReader::Impl {
   std::array<Record, 128> records_;
   std::span<const Record> decoded_;  // not given yet
   bool in_batch_ = false;
+  std::optional<log::Transactions> transactions_;
+  std::optional<Offset> held_back_;
   Offset position_;
   std::int32_t epoch_ = no_epoch;
   TimestampType type_ = TimestampType::create_time;
 };
 
 PartitionReader::PartitionReader(const Store& store, const Topic& topic, int partition, ReaderOptions options)
-    : impl_(std::make_unique<Impl>(store, topic, partition, options)) {}
+    : impl_(std::make_unique<Impl>(store, topic, partition, std::move(options))) {}
+PartitionReader::PartitionReader(const std::string& path, ReaderOptions options)
+    : impl_(std::make_unique<Impl>(log::PartitionDirectory::of_files(path), -1, std::move(options))) {}
 PartitionReader::~PartitionReader() = default;
 PartitionReader::PartitionReader(PartitionReader&&) noexcept = default;
 PartitionReader& PartitionReader::operator=(PartitionReader&&) noexcept = default;
@@ -172,24 +234,46 @@ std::optional<PartitionReader::OffsetAndTimestamp> PartitionReader::max_timestam
 Offset PartitionReader::position() const { return impl_->position(); }
 void PartitionReader::seek(Offset offset) { impl_->seek(offset); }
 std::span<const Record> PartitionReader::read(std::optional<Offset> limit) { return impl_->read(limit); }
+void PartitionReader::look_ahead() { impl_->look_ahead(); }
 std::int32_t PartitionReader::leader_epoch() const { return impl_->leader_epoch(); }
 TimestampType PartitionReader::timestamp_type() const { return impl_->timestamp_type(); }
+std::optional<Offset> PartitionReader::held_back() const { return impl_->held_back(); }
+bool PartitionReader::has_transactions() const { return impl_->has_transactions(); }
 int PartitionReader::partition() const { return impl_->partition(); }
 const std::string& PartitionReader::directory() const { return impl_->directory(); }
 
 class PartitionWatch::Impl {
  public:
-  Impl(const Store& store, const std::vector<std::string>& directories, std::chrono::milliseconds poll_interval)
-      : watch(directories, store.on_network(), poll_interval) {}
+  Impl(const std::vector<std::string>& directories, std::chrono::milliseconds poll_interval)
+      : watch(directories, !directories.empty() && os::filesystem_of(directories.front()).network, poll_interval) {}
   os::Watch watch;
 };
 
-PartitionWatch::PartitionWatch(const Store& store, const std::vector<std::string>& partition_directories,
-                               std::chrono::milliseconds poll_interval)
-    : impl_(std::make_unique<Impl>(store, partition_directories, poll_interval)) {}
+PartitionWatch::PartitionWatch(const std::vector<std::string>& partition_directories, std::chrono::milliseconds poll_interval)
+    : impl_(std::make_unique<Impl>(partition_directories, poll_interval)) {}
 PartitionWatch::~PartitionWatch() = default;
 void PartitionWatch::wait(std::chrono::milliseconds timeout, int wake_descriptor, int hangup_descriptor) {
   impl_->watch.wait(timeout, wake_descriptor, hangup_descriptor);
+}
+
+std::optional<PartitionName> partition_name(const std::string& path) {
+  auto directory = os::absolute_path(path);
+  const auto status = directory ? os::status_of(*directory) : std::nullopt;
+  if (!status) return std::nullopt;
+  if (!status->is_directory) directory->erase(directory->rfind('/'));
+  const auto slash = directory->rfind('/');
+  if (slash == std::string::npos) return std::nullopt;
+  const auto above = directory->substr(0, slash);
+  std::string topic = directory->substr(slash + 1);
+  auto partition = format::parse_partition_name(topic);
+  if (partition) {
+    topic = above.substr(above.rfind('/') + 1);
+  } else if (const auto dash = topic.rfind('-'); dash != std::string::npos) {
+    partition = format::parse_partition_name(std::string_view(topic).substr(dash + 1));
+    topic.erase(dash);
+  }
+  if (!partition || !format::name_fault(topic).empty()) return std::nullopt;
+  return PartitionName{topic, *partition};
 }
 
 }  // namespace partlog

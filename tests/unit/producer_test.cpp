@@ -177,7 +177,7 @@ TEST_F(ProducerTest, RecordThatReadersWouldNotUnpackIsRefused) {
   ProducerOptions options;
   options.compression = Compression::zstd;
   TestProducer producer(store_, topic, options);
-  std::string value(format::default_decompression_limit - 14, 'a');  // a record without key adds 15 bytes
+  std::string value(format::default_decompression_limit - 12, 'a');  // a record without key adds 13 bytes
   EXPECT_NE(refusal(*producer.producer, record_of(value)).find("readers unpack no more"), std::string::npos);
   value.resize(value.size() - 1);
   const auto record = record_of(value);
@@ -190,9 +190,9 @@ TEST_F(ProducerTest, BatchesStayWhatReadersUnpackHoweverLargeTheyMayBe) {
   const auto topic = make_topic({{"max.message.bytes", "500000000"}});
   ProducerOptions options;
   options.compression = Compression::lz4;
-  options.batch_bytes = 400'000'000;
+  options.batch_bytes = 100'000'000;
   TestProducer producer(store_, topic, options);
-  const std::string value(150'000'000, 'a');
+  const std::string value(40'000'000, 'a');
   const auto record = record_of(value);
   for (int i = 0; i < 2; ++i) producer.producer->append({&record, 1});
   producer.sync();

@@ -62,7 +62,7 @@ class WritersTest : public LogTest {
   // Follows one partition until it has seen `total` records.
   void follow(const Store& store, const Topic& topic, int partition, int count, std::size_t total) {
     PartitionReader reader(store, topic, partition);
-    PartitionWatch watch(store, {reader.directory()}, std::chrono::milliseconds(20));
+    PartitionWatch watch({reader.directory()}, std::chrono::milliseconds(20));
     Expected expected(partition, count);
     std::size_t seen = 0;
     while (seen < total && !HasFailure()) {

@@ -78,7 +78,7 @@ struct InspectOptions {
   std::optional<Offset> next_base;              // where the next segment begins; without it the directory is listed
   std::size_t window_bytes = 256 << 10;         // read size
   std::size_t largest_batch = 48u << 20;        // of a larger one the checksum is told, but not the records
-  std::size_t decompression_limit = 96u << 20;  // largest uncompressed batch; unpacking may take twice that for a moment
+  std::size_t decompression_limit = 64u << 20;  // largest uncompressed batch; unpacking may take twice that for a moment
 };
 
 class PARTLOG_EXPORT SegmentFile {
