@@ -480,6 +480,6 @@ std::vector<PartitionCursor> Consume::open(const Store& store) {
 
 }  // namespace
 
-const CommandEntry consume_command = {"consume", "TOPIC[:PARTITIONS]...", "print the records of topics", make_command<Consume>};
+const CommandEntry consume_command = {"consume", "TOPIC[:PARTITIONS]...|--files PATH...", "print the records of topics", make_command<Consume>};
 
 }  // namespace partlog::cmd

@@ -43,8 +43,8 @@ _partlog_of() {
       first='topic' others='file'
       ;;
     consume)
-      options='-p --partition -o --offset --since --until --local --tail -c --count -e --exit -F --follow --idle-timeout --merge --reset -k --key -H --header --grep --not --fail-if-empty -K --key-delimiter -D --delimiter -0 --null-delimiter -Z --null --null-marker -f --format -J --json-lines -u --unbuffered -g --group --commit --commit-interval --assignor --positions --exec --exec-batch --retries --dead-letter -d --dir --lock-timeout -q --quiet -v --verbose -h --help'
-      valued='-p --partition -o --offset --since --until --tail -c --count --idle-timeout --merge --reset -k --key -H --header --grep -K --key-delimiter -D --delimiter --null-marker -f --format -g --group --commit --commit-interval --assignor --positions --exec --exec-batch --retries --dead-letter -d --dir --lock-timeout'
+      options='--files --isolation --skip-corrupt -p --partition -o --offset --since --until --local --tail -c --count -e --exit -F --follow --idle-timeout --merge --reset -k --key -H --header --grep --not --fail-if-empty -K --key-delimiter -D --delimiter -0 --null-delimiter -Z --null --null-marker -f --format -J --json-lines -u --unbuffered -g --group --commit --commit-interval --assignor --positions --exec --exec-batch --retries --dead-letter -d --dir --lock-timeout -q --quiet -v --verbose -h --help'
+      valued='--isolation -p --partition -o --offset --since --until --tail -c --count --idle-timeout --merge --reset -k --key -H --header --grep -K --key-delimiter -D --delimiter --null-marker -f --format -g --group --commit --commit-interval --assignor --positions --exec --exec-batch --retries --dead-letter -d --dir --lock-timeout'
       first='topic' others='topic'
       ;;
     commit)
@@ -163,6 +163,7 @@ _partlog() {
       produce:-z | produce:--compression) values='none gzip snappy lz4 zstd' ;;
       produce:--sync) values='end batch none' ;;
       produce:--acks) values='all leader' ;;
+      consume:--isolation) values='committed uncommitted' ;;
       consume:-o | consume:--offset) values='beginning end' ;;
       consume:--merge) values='time' ;;
       consume:--reset) values='earliest latest fail' ;;

@@ -172,6 +172,9 @@ complete -c partlog -n '__partlog_command produce' -s h -l help -d 'print this h
 complete -c partlog -n '__partlog_command produce; and not __partlog_has_operand' -a '(__partlog_names list-topics)'
 complete -c partlog -n '__partlog_command produce; and __partlog_has_operand' -F
 
+complete -c partlog -n '__partlog_command consume' -l files -d 'the operands are segment files or partition directories, ours or a broker\'s; there is no store'
+complete -c partlog -n '__partlog_command consume' -l isolation -x -a 'committed uncommitted' -d 'committed (default): no records of transactions that were aborted or are still open; uncommitted: all'
+complete -c partlog -n '__partlog_command consume' -l skip-corrupt -d 'go on past damage, say what was left out, and end with status 5'
 complete -c partlog -n '__partlog_command consume' -s p -l partition -x -d 'read partition N (or 0,2 or 0-3) of the topics; may be repeated'
 complete -c partlog -n '__partlog_command consume' -s o -l offset -x -a 'beginning end' -d 'start at beginning (default), end, offset N, N before the end (-N), a time (s@TIME) or, with -g, stored; e@TIME stops there'
 complete -c partlog -n '__partlog_command consume' -l since -x -d 'start each partition at its first record with a timestamp at or after TIME'

@@ -23,6 +23,10 @@ std::string number(std::int64_t n) { return std::to_string(n); }
 // A file that vanished or was replaced on the server between listing and opening.
 bool is_stale(const Error& error) { return error.system_error() == ESTALE || error.code() == ErrorCode::not_found; }
 
+[[noreturn]] void throw_damaged(const std::string& path, std::int64_t position, Offset offset, const std::string& why) {
+  throw Error(ErrorCode::damaged, path + " position " + number(position) + " (offset " + number(offset.value) + "): " + why);
+}
+
 }  // namespace
 
 void BatchStream::seek(Offset offset) {
@@ -233,14 +237,11 @@ bool BatchStream::behind_restart(Offset base, std::int64_t position) const {
   return point && (base > point->segment || (base == point->segment && position >= point->position.value));
 }
 
-// What the open scanner stands at is damage. Only where that is passed over this returns (true): behind it.
+// What the open scanner stands at is damage. Returns (true) behind it where that is passed over, or may lie before what is wanted.
 bool BatchStream::damaged() {
   const BatchScanner& scanner = open_->scanner;
   const auto& path = open_->file.path();
-  if (!take_loss_) {
-    throw Error(ErrorCode::damaged, path + " position " + number(scanner.position()) + " (offset " +
-                                        number(scanner.expected().value) + "): " + scanner.fault());
-  }
+  if (!take_loss_ && scanner.expected() >= position_) throw_damaged(path, scanner.position(), scanner.expected(), scanner.fault());
   const auto end = end_of_damage(open_->file, scanner.position(), scanner.expected());
   lose({path, {scanner.position()}, {end}, scanner.expected(), behind_wrong_batch_at_end().value_or(scanner.expected()),
         scanner.fault()});
@@ -270,12 +271,16 @@ void BatchStream::lose(const LostRange& range) {
   loss_ = range;
 }
 
-// What is lost reaches to `next`. Nothing to tell if all of it lies before what the caller wants.
+// What is lost reaches to `next`. It does not matter if all of it lies before what the caller wants.
 void BatchStream::tell_loss(Offset next) {
   auto range = *std::exchange(loss_, std::nullopt);
-  if (next < position_ && range.next < position_) return;
-  position_ = std::max(position_, next);
   range.next = std::max(range.next, next);
+  if (range.next < position_ || (range.next == position_ && range.first < range.next)) return;
+  if (!take_loss_) {
+    seek(position_);
+    throw_damaged(range.path, range.position.value, range.first, range.reason);
+  }
+  position_ = std::max(position_, next);
   take_loss_(range);
 }
 

@@ -349,6 +349,10 @@ class Damage(FilesTest):
         start = random.randrange(len(self.whole))
         result = self.read("--skip-corrupt", "-o", str(start), status=None)
         self.assertEqual(result.lines, [line for line in skipping.lines if int(line.split()[0]) >= start])
+        self.assertEqual(self.lost(result), set() if mine[4] <= start else set(range(mine[3], mine[4])))
+        result = self.read("-o", str(start), status=None)  # what lies before that does not matter
+        self.assertEqual(result.lines, [line for line in (skipping if mine[4] <= start else plain).lines if int(line.split()[0]) >= start])
+        self.assertEqual(result.status, 0 if mine[4] <= start else 5)
         if random.random() < 0.2:
             self.assertEqual(self.read("--skip-corrupt", "--tail", "400", status=None).lines, skipping.lines[-400:])
             group = "g%d" % random.randrange(1 << 40)
