@@ -146,7 +146,8 @@ void Consume::declare_range(OptionSet& options) {
 }
 
 void Consume::declare_damage(OptionSet& options) {
-  options.flag("--files", files_, "the operands are segment files or partition directories, ours or a broker's; there is no store");
+  options.flag("--files", files_,
+               "the operands are segment files or partition directories, ours or a broker's; there is no store");
   options.text("--isolation", "LEVEL", isolation_,
                "committed (default): no records of transactions that were aborted or are still open; uncommitted: all");
   options.flag("--skip-corrupt", skip_corrupt_, "go on past damage, say what was left out, and end with status 5");
@@ -333,8 +334,9 @@ void Consume::left_out(const LostRange& range) {
   if (told_.size() < most_remembered && !told_.emplace(range.path, range.position.value).second) return;
   std::string text = range.path + " position " + std::to_string(range.position.value);
   if (range.end > range.position) text += " to " + std::to_string(range.end.value);
-  text += range.first < range.next ? ", offsets " + std::to_string(range.first.value) + " to " + std::to_string(range.next.value - 1)
-                                   : ", no offsets";
+  text += range.first < range.next
+              ? ", offsets " + std::to_string(range.first.value) + " to " + std::to_string(range.next.value - 1)
+              : ", no offsets";
   complain(text + " left out: " + range.reason);
   outcome_.fail(status_damaged);
 }
@@ -480,6 +482,7 @@ std::vector<PartitionCursor> Consume::open(const Store& store) {
 
 }  // namespace
 
-const CommandEntry consume_command = {"consume", "TOPIC[:PARTITIONS]...|--files PATH...", "print the records of topics", make_command<Consume>};
+const CommandEntry consume_command = {"consume", "TOPIC[:PARTITIONS]...|--files PATH...", "print the records of topics",
+                                      make_command<Consume>};
 
 }  // namespace partlog::cmd

@@ -49,7 +49,8 @@ void Consumption::run(const Store* store, std::vector<PartitionCursor>& cursors)
 
 void Consumption::track(const Store& store, std::vector<PartitionCursor>& cursors) {
   for (const auto& cursor : cursors) {
-    arrivals_.insert({{cursor.topic()->name, cursor.partition()}, {store, cursor.topic(), cursor.partition(), options_.reader, cursor.next()}});
+    arrivals_.insert({{cursor.topic()->name, cursor.partition()},
+                      {store, cursor.topic(), cursor.partition(), options_.reader, cursor.next()}});
   }
   delivery_.call_before([this](PartitionCursor& cursor, Offset from, Offset next) {
     arrivals_.at({cursor.topic()->name, cursor.partition()}).begin(delivery_, from, next);

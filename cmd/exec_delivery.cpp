@@ -57,10 +57,7 @@ struct ExecDelivery::Batch {
   Offset next;
   std::uint64_t records = 0;
 
-  std::string name() const {
-    return origin + " offsets " + std::to_string(first.value) + " to " +
-           std::to_string(last.value);
-  }
+  std::string name() const { return origin + " offsets " + std::to_string(first.value) + " to " + std::to_string(last.value); }
 };
 
 ExecDelivery::ExecDelivery(const Store* store, Filter& filter, Outcome& outcome, Options options, const OutputFormat& format,
@@ -120,9 +117,9 @@ ExecDelivery::Batch ExecDelivery::collect(PartitionCursor& cursor) {
 
 // False: the command failed for good, or a signal asked us to end before it had not.
 bool ExecDelivery::run(const Batch& batch) {
-  const std::vector<std::string> variables = {
-      "PARTLOG_TOPIC=" + batch.topic, "PARTLOG_PARTITION=" + batch.partition,
-      "PARTLOG_FIRST_OFFSET=" + std::to_string(batch.first.value), "PARTLOG_LAST_OFFSET=" + std::to_string(batch.last.value)};
+  const std::vector<std::string> variables = {"PARTLOG_TOPIC=" + batch.topic, "PARTLOG_PARTITION=" + batch.partition,
+                                              "PARTLOG_FIRST_OFFSET=" + std::to_string(batch.first.value),
+                                              "PARTLOG_LAST_OFFSET=" + std::to_string(batch.last.value)};
   auto wait = first_pause;
   for (int attempt = 0;; ++attempt, wait *= 2) {
     const int status = runner_.run(exec_.command, variables, file_.get());
@@ -158,8 +155,8 @@ void ExecDelivery::store_dead_letters(const Batch& batch, PartitionCursor& curso
       headers.clear();
       Header header;
       for (HeaderCursor old(record.headers); old.next(header);) headers.add(header.name, header.value);
-      headers.add("partlog.origin", std::string_view(batch.topic + ":" + batch.partition + ":" +
-                                                     std::to_string(record.offset.value)));
+      headers.add("partlog.origin",
+                  std::string_view(batch.topic + ":" + batch.partition + ":" + std::to_string(record.offset.value)));
       record.headers = headers.block();
       producer.append({&record, 1});
     }

@@ -190,7 +190,8 @@ void GroupConsumption::revoke(const TopicPartition& partition) {
 void GroupConsumption::take(const AssignedPartition& assigned) {
   const auto topic = std::make_shared<const Topic>(assigned.topic);
   const auto committed = assigned.position ? std::optional(assigned.position->offset) : std::nullopt;
-  Owned owned({topic->name, assigned.partition}, {store_, topic, assigned.partition, options_.range.reader, committed}, committed);
+  Owned owned({topic->name, assigned.partition}, {store_, topic, assigned.partition, options_.range.reader, committed},
+              committed);
   try {
     owned.cursor.emplace(open(assigned, topic));
     if (!committed && options_.range.reset == Reset::latest) {

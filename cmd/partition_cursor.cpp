@@ -8,15 +8,15 @@
 namespace partlog::cmd {
 
 PartitionCursor::PartitionCursor(const Store& store, std::shared_ptr<const Topic> topic, int partition, const Options& options)
-    : PartitionCursor(topic->name + ":" + std::to_string(partition), topic, PartitionName{topic->name, partition},
-                      [&store, topic, partition, reading = options.reader] {
-                        return PartitionReader(store, *topic, partition, reading);
-                      },
-                      options) {}
+    : PartitionCursor(
+          topic->name + ":" + std::to_string(partition), topic, PartitionName{topic->name, partition},
+          [&store, topic, partition, reading = options.reader] { return PartitionReader(store, *topic, partition, reading); },
+          options) {}
 
 PartitionCursor::PartitionCursor(const std::string& path, const Options& options)
-    : PartitionCursor(path, nullptr, partition_name(path),
-                      [path, reading = options.reader] { return PartitionReader(path, reading); }, options) {}
+    : PartitionCursor(
+          path, nullptr, partition_name(path), [path, reading = options.reader] { return PartitionReader(path, reading); },
+          options) {}
 
 PartitionCursor::PartitionCursor(std::string name, std::shared_ptr<const Topic> topic, std::optional<PartitionName> origin,
                                  std::function<PartitionReader()> open, const Options& options)

@@ -237,20 +237,26 @@ bool BatchStream::behind_restart(Offset base, std::int64_t position) const {
   return point && (base > point->segment || (base == point->segment && position >= point->position.value));
 }
 
-// What the open scanner stands at is damage. Returns (true) behind it where that is passed over, or may lie before what is wanted.
+// What the open scanner stands at is damage. Returns (true) behind it where that is passed over, or may lie before what is
+// wanted.
 bool BatchStream::damaged() {
   const BatchScanner& scanner = open_->scanner;
   const auto& path = open_->file.path();
-  if (!take_loss_ && scanner.expected() >= position_) throw_damaged(path, scanner.position(), scanner.expected(), scanner.fault());
+  if (!take_loss_ && scanner.expected() >= position_)
+    throw_damaged(path, scanner.position(), scanner.expected(), scanner.fault());
   const auto end = end_of_damage(open_->file, scanner.position(), scanner.expected());
-  lose({path, {scanner.position()}, {end}, scanner.expected(), behind_wrong_batch_at_end().value_or(scanner.expected()),
+  lose({path,
+        {scanner.position()},
+        {end},
+        scanner.expected(),
+        behind_wrong_batch_at_end().value_or(scanner.expected()),
         scanner.fault()});
   open_ = open_at(open_->base, end, scanner.expected(), false);
   return true;
 }
 
-// If what the open scanner stands at ends, by its header, exactly with the file: the offset behind it. What another host writes is
-// seen in any order.
+// If what the open scanner stands at ends, by its header, exactly with the file: the offset behind it. What another host writes
+// is seen in any order.
 std::optional<Offset> BatchStream::behind_wrong_batch_at_end() const {
   const BatchScanner& scanner = open_->scanner;
   std::array<char, format::batch_header_size> bytes;

@@ -49,8 +49,8 @@ class BatchStream {
   // position() is below the log start or beyond the end; Error(damaged).
   bool next();
   // Looks whether the log is sound behind position(), as next() would. The position stays, unless damage is passed over. Where no
-  // store is known of, a whole batch with a wrong checksum at the end is damage, too: no writer that died leaves that, though in a
-  // store the next one will take it for a torn tail.
+  // store is known of, a whole batch with a wrong checksum at the end is damage, too: no writer that died leaves that, though in
+  // a store the next one will take it for a torn tail.
   void look_ahead();
   const format::BatchHeader& header() const { return open_->scanner.header(); }
   std::span<const char> batch() const { return open_->scanner.batch(); }
@@ -131,7 +131,7 @@ class BatchStream {
   TakeLoss take_loss_;
   Notice notice_;
   std::optional<LostRange> loss_;  // passed over, up to an offset that is not known yet
-  std::optional<Torn> torn_;  // known to be a torn tail, not damage, as long as the file has this size
+  std::optional<Torn> torn_;       // known to be a torn tail, not damage, as long as the file has this size
 };
 
 }  // namespace partlog::log

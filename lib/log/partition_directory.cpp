@@ -54,7 +54,9 @@ PartitionDirectory PartitionDirectory::whole() const {
   return all;
 }
 
-std::vector<Offset> PartitionDirectory::segment_bases() const { return only_ ? std::vector{*only_} : bases_with(format::log_suffix); }
+std::vector<Offset> PartitionDirectory::segment_bases() const {
+  return only_ ? std::vector{*only_} : bases_with(format::log_suffix);
+}
 
 std::optional<Offset> PartitionDirectory::bound() const {
   if (!only_ || !file_.empty()) return std::nullopt;

@@ -1,5 +1,5 @@
-// Which transactions were aborted, as the markers that follow their records in the log say. The log is read ahead only as far as the
-// transaction in question is open, so that what is remembered is what is open between here and there, and what was aborted.
+// Which transactions were aborted, as the markers that follow their records in the log say. The log is read ahead only as far as
+// the transaction in question is open, so that what is remembered is what is open between here and there, and what was aborted.
 //
 // Brokers list aborted transactions in a .txnindex, too. It has no checksum and says nothing that the markers do not: compaction
 // takes the records of an aborted transaction before its marker.
@@ -36,7 +36,7 @@ class Transactions {
   bool started_ = false;
   Offset start_;
   Offset read_to_;
-  std::unordered_map<ProducerId, Offset> open_;             // the first offset
+  std::unordered_map<ProducerId, Offset> open_;              // the first offset
   std::map<std::pair<ProducerId, Offset>, Offset> aborted_;  // by the marker's offset; the first offset
 };
 

@@ -25,9 +25,9 @@ namespace partlog {
 struct LostRange {
   std::string path;
   Position position;
-  Position end;   // where the next sound batch begins; `position` if nothing stands there
-  Offset first;   // the offsets that may have been lost, to `next` (which is not among them); none, if that is the same: what
-  Offset next;    // was passed over was there twice
+  Position end;  // where the next sound batch begins; `position` if nothing stands there
+  Offset first;  // the offsets that may have been lost, to `next` (which is not among them); none, if that is the same: what
+  Offset next;   // was passed over was there twice
   std::string reason;
 };
 
@@ -82,8 +82,8 @@ class PARTLOG_EXPORT PartitionReader {
   // (see start()) or above the end; Error(damaged) with file, position and offset, after all records before it were given.
   std::span<const Record> read(std::optional<Offset> limit = {});
 
-  // Looks at what stands behind the last record that read() gave, without giving it: Error(damaged), or what is left out, as read()
-  // has it without a limit. For whoever reads to the end as it was and wants to know that it is sound.
+  // Looks at what stands behind the last record that read() gave, without giving it: Error(damaged), or what is left out, as
+  // read() has it without a limit. For whoever reads to the end as it was and wants to know that it is sound.
   void look_ahead();
 
   // Of the records that the last read() gave. In Kafka's message formats v0 and v1 there is no epoch (no_epoch), in v0 no
