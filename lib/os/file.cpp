@@ -140,6 +140,7 @@ FileStatus File::status() const {
 FileStatus status_from(const struct stat& found) {
   return {.id = {found.st_dev, found.st_ino},
           .size = found.st_size,
+          .allocated = found.st_blocks * 512,  // whatever the file system's blocks are
           .modified_ms = found.st_mtim.tv_sec * std::int64_t{1000} + found.st_mtim.tv_nsec / 1'000'000,
           .is_directory = S_ISDIR(found.st_mode),
           .is_regular = S_ISREG(found.st_mode)};

@@ -1,5 +1,3 @@
-#include <sys/stat.h>
-
 #include <string_view>
 
 #include "format/file_names.h"
@@ -11,27 +9,25 @@ namespace partlog {
 
 namespace {
 
-constexpr std::int64_t block_size = 512;  // of st_blocks, whatever the file system's is
-
 enum class Segments { no, yes };  // whether such files may stand in a directory
 
 bool is_segment_file(std::string_view name, std::string_view suffix) {
   return format::parse_segment_file_name(name, suffix).has_value();
 }
 
-void add_file(DiskUsage& usage, std::string_view name, const struct stat& status, Segments segments) {
+void add_file(DiskUsage& usage, std::string_view name, const os::FileStatus& status, Segments segments) {
   const bool may_be = segments == Segments::yes;
   if (may_be && is_segment_file(name, format::log_suffix)) {
     ++usage.segments;
-    usage.log_bytes += status.st_size;
+    usage.log_bytes += status.size;
   } else if (may_be && (is_segment_file(name, format::index_suffix) || is_segment_file(name, format::time_index_suffix))) {
-    usage.index_bytes += status.st_size;
+    usage.index_bytes += status.size;
   } else {
-    usage.other_bytes += status.st_size;
+    usage.other_bytes += status.size;
   }
 }
 
-void add_entry(DiskUsage& usage, const std::string& path, std::string_view name, const struct stat& status, Segments segments);
+void add_entry(DiskUsage& usage, const std::string& path, std::string_view name, const os::FileStatus& status, Segments segments);
 
 // Everything below the directory. What others remove meanwhile does not count.
 void add_directory(DiskUsage& usage, const std::string& path, Segments segments) {
@@ -44,15 +40,14 @@ void add_directory(DiskUsage& usage, const std::string& path, Segments segments)
   }
   for (const auto& name : names) {
     const auto file = path + '/' + name;
-    struct stat status{};
-    if (::lstat(file.c_str(), &status) != 0) continue;
-    add_entry(usage, file, name, status, segments);
+    if (const auto status = os::status_of(file)) add_entry(usage, file, name, *status, segments);
   }
 }
 
-void add_entry(DiskUsage& usage, const std::string& path, std::string_view name, const struct stat& status, Segments segments) {
-  usage.allocated_bytes += status.st_blocks * block_size;
-  if (S_ISDIR(status.st_mode)) {
+void add_entry(DiskUsage& usage, const std::string& path, std::string_view name, const os::FileStatus& status,
+               Segments segments) {
+  usage.allocated_bytes += status.allocated;
+  if (status.is_directory) {
     add_directory(usage, path, Segments::no);
   } else {
     add_file(usage, name, status, segments);
@@ -72,9 +67,8 @@ DiskUsage Store::disk_usage_outside_topics() const {
   const auto topics = format::topics_path(directory_);
   for (const auto& name : os::list_directory(directory_)) {
     const auto path = directory_ + '/' + name;
-    struct stat status{};
-    if (path == topics || ::lstat(path.c_str(), &status) != 0) continue;
-    add_entry(usage, path, name, status, Segments::no);
+    if (path == topics) continue;
+    if (const auto status = os::status_of(path)) add_entry(usage, path, name, *status, Segments::no);
   }
   return usage;
 }
