@@ -304,7 +304,7 @@ void BatchStream::look_at_hole(Offset from, Offset below) {
                                                     " is below the log start offset " + number(start.value));
   }
   from = std::max(from, start);
-  if (from >= below) return;
+  if (from >= below || is_told_as_lost(from, below)) return;
   // Whoever puts a broker's segments into a new topic may leave its first, empty one beside them.
   const bool nothing_before = from == start && open_->scanner.next_position() == 0;
   if (directory_.is_dense() && (!nothing_before || directory_.has_index_between(from + 1, below))) {
@@ -315,6 +315,15 @@ void BatchStream::look_at_hole(Offset from, Offset below) {
   }
 }
 
+bool BatchStream::is_told_as_lost(Offset from, Offset below) const {
+  if (!directory_.are_known_lost(from, below)) return false;
+  if (notice_) {
+    notice_(directory_.path() + ": offsets " + number(from.value) + " to " + number(below.value - 1) +
+            " are lost, as its file lost-offsets says");
+  }
+  return true;
+}
+
 // The log begins behind position().
 void BatchStream::look_at_missing_start() {
   const auto start = directory_.log_start();  // it is moved before segments go
@@ -323,6 +332,7 @@ void BatchStream::look_at_missing_start() {
     throw Error(ErrorCode::offset_out_of_range, directory_.path() + ": offset " + number(position_.value) +
                                                     " is below the log start offset " + number(start.value));
   }
+  if (is_told_as_lost(position_, first)) return;
   if (directory_.has_index_between(position_, first)) {
     missing(position_, first, first);
   } else if (notice_) {

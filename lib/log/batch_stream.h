@@ -103,6 +103,7 @@ class BatchStream {
   void lose(const LostRange& range);
   void tell_loss(Offset next);
   void look_at_hole(Offset from, Offset below);
+  bool is_told_as_lost(Offset from, Offset below) const;
   void look_at_missing_start();
   void missing(Offset from, Offset below, Offset segment);
   std::optional<format::BatchHeader> batch_of(const format::TimeIndexEntry& entry, Offset base) const;

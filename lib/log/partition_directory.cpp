@@ -168,6 +168,17 @@ std::vector<format::LostOffsets> PartitionDirectory::lost_offsets() const {
   return text ? format::parse_lost_offsets(*text, file) : std::vector<format::LostOffsets>{};
 }
 
+bool PartitionDirectory::are_known_lost(Offset from, Offset below) const {
+  try {
+    for (const auto& range : lost_offsets()) {
+      if (range.first <= from && from <= range.last) from = range.last + 1;
+    }
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::damaged) throw;  // a list that is damaged says nothing
+  }
+  return from >= below;
+}
+
 bool PartitionDirectory::sync_failed() const { return os::status_of(format::sync_failed_path(path_)).has_value(); }
 
 void PartitionDirectory::mark_sync_failed(const std::string& reason) const {

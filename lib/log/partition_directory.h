@@ -63,6 +63,8 @@ class PartitionDirectory {
 
   // What repairs could not save, by ascending offsets.
   std::vector<format::LostOffsets> lost_offsets() const;
+  // Whether a repair has told all of these offsets as lost.
+  bool are_known_lost(Offset from, Offset below) const;
 
   // Set after a failed sync: what the device holds is unknown, so nothing may be appended behind it.
   bool sync_failed() const;

@@ -24,7 +24,7 @@ struct FileId {
 struct FileStatus {
   FileId id;
   std::int64_t size = 0;
-  std::int64_t allocated = 0;  // bytes of the device, holes not counted, reserved space counted
+  std::int64_t allocated = 0;    // bytes of the device, holes not counted, reserved space counted
   std::int64_t modified_ms = 0;  // since 1970
   bool is_directory = false;
   bool is_regular = false;  // a file, no pipe, socket or device
