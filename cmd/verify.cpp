@@ -144,8 +144,7 @@ class Verify : public Command {
   void repair(const std::string& directory) {
     const auto result = repair_partition(directory, mend_, [this](const CheckFinding& finding) { shown_->finding(finding); });
     shown_->repaired(directory, result, dry_run_);
-    if (!result.lost.empty()) outcome_.fail(status_damaged);
-    if (!result.left.empty()) outcome_.fail(status_damaged);
+    if (result.before == Verdict::damaged) outcome_.fail(status_damaged);
   }
 
   void path(const std::string& path) {
