@@ -15,6 +15,8 @@ using Column = RowOutput::Column;
 constexpr std::size_t offset_width = 10;
 constexpr std::size_t time_width = 24;
 
+constexpr int most_threads = 2;
+
 // The names of Kafka's dump tool.
 constexpr std::array batch_columns = {
     Column{"baseOffset", offset_width},
@@ -93,7 +95,9 @@ void LogDump::damaged(const SegmentFile& file, Position position, Offset offset,
 }
 
 void LogDump::file(const std::string& path, const DumpRange& range) {
-  SegmentFile file(path);
+  InspectOptions options;
+  options.threads = records_ ? 0 : most_threads;
+  SegmentFile file(path, options);
   if (range.from_position) file.seek_position({*range.from_position});
   if (range.from_offset && !range.from_position) file.seek_offset({*range.from_offset});
   decoding_ = decode_ ? coordinator_topic(topic_of(path)) : std::nullopt;

@@ -12,12 +12,14 @@
 #include "format/index_entry.h"
 #include "format/message_set.h"
 #include "format/record_batch.h"
+#include "inspect/checksums_ahead.h"
 #include "log/partition_directory.h"
 #include "log/torn_tail.h"
 #include "log/window.h"
 #include "os/directory.h"
 #include "os/file.h"
 #include "os/filesystem.h"
+#include "os/threads.h"
 
 namespace partlog {
 
@@ -29,7 +31,7 @@ using format::BatchHeader;
 constexpr std::size_t records_at_a_time = 64;
 constexpr std::size_t worth_giving_back = 16 << 10;  // gzip makes up to a thousand times as much of it
 constexpr std::int64_t most_offsets = std::numeric_limits<std::int32_t>::max();  // in a segment
-constexpr std::size_t piece_size = 256 << 10;
+constexpr std::int64_t worth_threads = 8 << 20;
 
 std::pair<std::string, std::string> split_path(const std::string& path) {
   const auto slash = path.rfind('/');
@@ -107,7 +109,9 @@ class SegmentFile::Impl {
   }
 
   void seek(Position position) {
-    next_position_ = position.value;
+    next_position_ = sought_ = position.value;
+    ahead_.reset();
+    gave_up_ahead_ = false;
     is_placed_ = position.value == 0 && base_;
     expected_ = is_placed_ ? *base_ : Offset{0};
     is_open_ = false;
@@ -142,7 +146,7 @@ class SegmentFile::Impl {
   Look look();
   Look nothing(Look what, const char* why);
   Look look_again();
-  std::uint32_t checksum_in_pieces(const BatchHeader& header);
+  const inspect::ChecksumsAhead::Batch* known_ahead();
   bool is_sound(const BatchHeader& header, std::int64_t position);
   std::optional<BatchHeader> header_at(std::int64_t position);
   std::optional<BatchHeader> header_behind(std::int64_t position, std::int64_t size_before);
@@ -170,12 +174,16 @@ class SegmentFile::Impl {
   std::string index_path_;
   std::optional<Offset> successor_;  // the base offset of the next segment
 
+  std::unique_ptr<inspect::ChecksumsAhead> ahead_;
+  bool gave_up_ahead_ = false;  // it was tried once, since the last seek
+  std::int64_t sought_ = 0;     // where reading began
+
   std::int64_t position_ = 0;
   std::int64_t next_position_ = 0;
   Offset expected_;
   bool is_placed_ = false;  // expected_ says something
   BatchHeader header_;
-  std::span<const char> batch_;  // empty: too large to be held
+  std::span<const char> batch_;  // empty: not read, or too large to be held
   const char* why_ = "";
   BatchInfo info_;
   Finding finding_;
@@ -196,6 +204,11 @@ SegmentFile::Impl::Look SegmentFile::Impl::nothing(Look what, const char* why) {
 
 // What stands at position_.
 SegmentFile::Impl::Look SegmentFile::Impl::look() {
+  if (const auto* known = known_ahead()) {
+    header_ = known->header;
+    batch_ = {};
+    return known->sum == header_.crc ? Look::batch : nothing(Look::bad_checksum, "its checksum is wrong");
+  }
   auto bytes = window_.view(position_, batch_header_size);
   if (bytes.empty()) return Look::end;
   if (bytes.size() < format::batch_magic_end) return nothing(Look::cut_short, "the file ends inside a batch header");
@@ -215,31 +228,33 @@ SegmentFile::Impl::Look SegmentFile::Impl::look() {
     sum = format::extend_checksum(header_, 0, batch_.subspan(format::checksum_start(header_)));
   } else {
     if (header_.size() > file_.size() - position_) return nothing(Look::cut_short, "the file ends inside the batch");
-    sum = checksum_in_pieces(header_);
+    sum = inspect::checksum_of(window_, position_, header_);
     batch_ = {};
   }
   return sum == header_.crc ? Look::batch : nothing(Look::bad_checksum, "its checksum is wrong");
 }
 
-// As the file is now.
-SegmentFile::Impl::Look SegmentFile::Impl::look_again() {
-  window_.forget();
-  return look();
+// The batch at position_, if threads have looked at it already. They are set to work once much was read without a break, and more
+// is left. Of a wrapper more than the header is needed.
+const inspect::ChecksumsAhead::Batch* SegmentFile::Impl::known_ahead() {
+  if (!ahead_) {
+    const bool is_worth_it = position_ - sought_ >= worth_threads && size_ - position_ >= 2 * worth_threads;
+    if (!is_worth_it || gave_up_ahead_) return nullptr;
+    gave_up_ahead_ = true;
+    const auto threads = std::min(os::processors(), options_.threads);
+    if (threads < 2) return nullptr;
+    ahead_ = std::make_unique<inspect::ChecksumsAhead>(file_, position_, size_, threads);
+  }
+  const auto* known = ahead_->at(position_);
+  if (known == nullptr) ahead_.reset();
+  return known == nullptr || known->header.is_wrapper() ? nullptr : known;
 }
 
-std::uint32_t SegmentFile::Impl::checksum_in_pieces(const BatchHeader& header) {
-  auto at = position_ + static_cast<std::int64_t>(format::checksum_start(header));
-  const auto end = position_ + header.size();
-  std::uint32_t sum = 0;
-  while (at < end) {
-    const auto want = std::min(static_cast<std::size_t>(end - at), piece_size);
-    const auto bytes = window_.view(at, want);
-    if (bytes.empty()) break;
-    const auto piece = bytes.first(std::min(bytes.size(), static_cast<std::size_t>(end - at)));
-    sum = format::extend_checksum(header, sum, piece);
-    at += static_cast<std::int64_t>(piece.size());
-  }
-  return sum;
+// As the file is now.
+SegmentFile::Impl::Look SegmentFile::Impl::look_again() {
+  ahead_.reset();
+  window_.forget();
+  return look();
 }
 
 // A header without fault whose batch ends inside the file.
@@ -252,17 +267,8 @@ std::optional<BatchHeader> SegmentFile::Impl::header_at(std::int64_t position) {
 }
 
 bool SegmentFile::Impl::is_sound(const BatchHeader& header, std::int64_t position) {
-  auto sum = std::uint32_t{0};
-  std::vector<char> piece(std::min(piece_size, static_cast<std::size_t>(header.size())));
-  const auto end = position + header.size();
-  for (auto at = position + static_cast<std::int64_t>(format::checksum_start(header)); at < end;) {
-    const auto want = std::min(piece.size(), static_cast<std::size_t>(end - at));
-    const auto got = file_.read_at(std::span(piece).first(want), at);
-    if (got == 0) return false;
-    sum = format::extend_checksum(header, sum, std::span<const char>(piece).first(got));
-    at += static_cast<std::int64_t>(got);
-  }
-  return sum == header.crc;
+  log::Window window(file_, std::min(options_.window_bytes, static_cast<std::size_t>(header.size())), false);
+  return header.size() <= file_.size() - position && inspect::checksum_of(window, position, header) == header.crc;
 }
 
 // Whether the batch with the wrong checksum ends where its header says: there the file ends, or a sound batch begins.
@@ -375,6 +381,11 @@ SegmentFile::Step SegmentFile::Impl::next() {
 
 void SegmentFile::Impl::start_records() {
   started_ = true;
+  if (batch_.empty() && static_cast<std::size_t>(header_.size()) <= options_.largest_batch) {
+    const auto size = static_cast<std::size_t>(header_.size());
+    const auto bytes = window_.view(position_, size);
+    if (bytes.size() >= size) batch_ = bytes.first(size);
+  }
   if (batch_.empty()) {
     records_fault_ = "the batch is too large to be looked into";
     records_fault_offset_ = info_.base_offset;

@@ -75,9 +75,12 @@ PARTLOG_EXPORT std::string partition_directory(const std::string& topic_director
 PARTLOG_EXPORT const char* compression_name(Compression codec);  // "none", "gzip", "snappy", "lz4", "zstd"
 
 struct InspectOptions {
-  std::optional<Offset> next_base;              // where the next segment begins; without it the directory is listed
-  std::size_t window_bytes = 256 << 10;         // read size
-  std::size_t largest_batch = 48u << 20;        // of a larger one the checksum is told, but not the records
+  std::optional<Offset> next_base;        // where the next segment begins; without it the directory is listed
+  std::size_t window_bytes = 256 << 10;   // read size
+  std::size_t largest_batch = 48u << 20;  // of a larger one the checksum is told, but not the records
+  // Of threads, which no signal reaches, that work out checksums ahead where much is read in a row. It pays only where the
+  // records are not asked for: they are read once more then.
+  int threads = 0;
   std::size_t decompression_limit = 64u << 20;  // largest uncompressed batch; unpacking may take twice that for a moment
 };
 
