@@ -65,6 +65,10 @@ void RecordInput::fill() {
   std::string_view piece;
   if (plain_ && dropped_ == 0) {
     while (given_ < most && splitter_.next(piece)) {
+      if (piece.size() > format_.limit) [[unlikely]] {
+        failure_ = too_long(piece.size(), true);
+        return;
+      }
       records_[given_].value = piece;
       sizes_[given_] = static_cast<std::uint32_t>(piece.size() + format_.delimiter.size());
       lines_[given_++] = ++line_;
