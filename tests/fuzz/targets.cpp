@@ -63,7 +63,10 @@ class Input {
   explicit Input(std::span<const char> bytes) : bytes_(bytes) {}
   std::uint8_t byte() { return bytes_.empty() ? 0 : static_cast<std::uint8_t>(take(1)[0]); }
   // A piece that begins with its length.
-  std::span<const char> piece() { return take(std::min<std::size_t>(byte(), bytes_.size())); }
+  std::span<const char> piece() {
+    const std::size_t size = byte();
+    return take(std::min(size, bytes_.size()));
+  }
   std::span<const char> rest() { return take(bytes_.size()); }
 
  private:
