@@ -25,6 +25,8 @@
 #include "offsets_file.h"
 #include "partlog/coordinator_record.h"
 #include "partlog/error.h"
+#include "partlog/partition_check.h"
+#include "partlog/partition_repair.h"
 #include "partlog/producer.h"
 #include "partlog/reader.h"
 #include "partlog/segment_file.h"
@@ -188,6 +190,27 @@ std::optional<std::size_t> read_all(const Store& store) {
   return all_read;
 }
 
+// Past damage everything else is read, of transactions what was committed.
+void read_past_damage(const Store& store, Isolation isolation) {
+  ReaderOptions options;
+  options.window_bytes = 4096;
+  options.decompression_limit = limit;
+  options.isolation = isolation;
+  options.pass_over = [](const LostRange& range) { require(range.first <= range.next, "a range that ends before it begins"); };
+  PartitionReader reader(store, store.topic("t"), 0, options);
+  try {
+    std::optional<Offset> last;
+    for (auto records = reader.read(); !records.empty(); records = reader.read()) {
+      for (const auto& record : records) {
+        require(!last || *last < record.offset, "offsets do not rise past damage");
+        last = record.offset;
+      }
+    }
+  } catch (const Error& error) {
+    require(error.code() != ErrorCode::damaged, "damage ends what should go on past it");
+  }
+}
+
 void append_one(const Store& store) {
   const auto before = read_all(store);
   bool is_stored = false;
@@ -202,6 +225,19 @@ void append_one(const Store& store) {
     is_stored = true;
   });
   if (before && is_stored) require(read_all(store) == *before + 1, "what was stored is not there, or something else has gone");
+}
+
+// Whatever stood there: afterwards it is sound.
+void repair(const Place& here) {
+  RepairOptions options;
+  options.check.alone = true;
+  options.check.inspect.decompression_limit = limit;
+  bool is_done = false;
+  may_be_refused([&] { is_done = repair_partition(here.partition, options, [](const CheckFinding&) {}).left.empty(); });
+  if (!is_done) return;
+  const auto result = check_partition(here.partition, options.check, [](const CheckFinding&) {});
+  require(result.verdict != Verdict::damaged, "what was repaired is damaged");
+  require(read_all(*here.store).has_value(), "what was repaired cannot be read");
 }
 
 // Of a partition: its indexes, and its segment.
@@ -221,6 +257,9 @@ void segment(std::span<const char> bytes) {
   Place::write(base + ".timeindex", time_index);
   look_into(base + ".log");
   read_all(*here.store);
+  read_past_damage(*here.store, Isolation::uncommitted);
+  read_past_damage(*here.store, Isolation::committed);
+  if ((flags & 4) != 0) repair(here);
   if ((flags & 2) != 0) append_one(*here.store);
 }
 
