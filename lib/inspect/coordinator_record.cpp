@@ -211,11 +211,12 @@ class Reader {
     }
   }
 
+  // As a tagged field, where 0 stands for null; elsewhere it would be -1, but no message has one there.
   bool structure_or_null(std::string_view& schema) {
-    std::int8_t is_there = 0;
-    if (!take(is_there)) return false;
+    std::uint32_t is_there = 0;
+    if (!varint(is_there)) return false;
     schema.remove_prefix(1);
-    if (is_there >= 0) return value(schema);
+    if (is_there != 0) return value(schema);
     out_ += "null";
     schema.remove_prefix(1);
     schema.remove_prefix(end_of_type(schema) + 1);

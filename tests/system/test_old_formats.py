@@ -28,7 +28,8 @@ def expected_records(path):
             yield {"offset": r["offset"], "timestamp": r["timestamp"], "tstype": TIMESTAMP_TYPES[r["tstype"]],
                    "epoch": r["epoch"] if r["epoch"] >= 0 else None, "key": beside.unhex(r["key_hex"]),
                    "value": beside.unhex(r["value_hex"]),
-                   "headers": [(h["name"].encode(), beside.unhex(h["hex"])) for h in r["headers"]]}
+                   "headers": [(h["name"].encode(), beside.unhex(h["hex"])) for h in r["headers"]],
+                   **({"committed": r["committed"]} if "committed" in r else {})}
 
 
 def is_shown_as(content, shown):
