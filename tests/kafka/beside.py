@@ -203,6 +203,17 @@ def _kafkas(value):
     return "-1" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
+# Of each control record of KRaft the tool prints the name and then what is in it, which our dump has as bytes.
+KAFKAS_CONTROL = {"LEADER_CHANGE": "LeaderChange", "SNAPSHOT_HEADER": "SnapshotHeader", "SNAPSHOT_FOOTER": "SnapshotFooter",
+                  "KRAFT_VERSION": "KRaftVersion", "KRAFT_VOTERS": "KRaftVoters"}
+
+
+def without_what_kafka_adds(line):
+    """A record's line of Kafka's tool without the contents of a control record of KRaft, and the checksum of a message of the old formats."""
+    line = re.sub(r" (%s):? .*" % "|".join(KAFKAS_CONTROL.values()), r" \1", line)
+    return re.sub(r"(isValid: \w+) crc: \d+", r"\1", line)
+
+
 KAFKAS_TSTYPE = {"create": "CreateTime", "logappend": "LogAppendTime", "none": "NoTimestampType"}
 
 
@@ -233,8 +244,21 @@ def record_as_kafka_has_it(row, content, milliseconds, magic):
     if row["controlType"] in ("ABORT", "COMMIT"):
         return line + " endTxnMarker: %s coordinatorEpoch: %d" % (row["controlType"], row["coordinatorEpoch"])
     if row["controlType"]:
-        return line
+        return line + " " + KAFKAS_CONTROL[row["controlType"]]
     return line + ("" if key is None else " key: " + key.hex()) + ("" if value is None else " payload: " + value.hex())
+
+
+def side_row_as_kafka_has_it(row, milliseconds):
+    """A line of `dump --json` of an index, a transaction index or a producer snapshot as the line of Kafka's tool."""
+    row = {name: milliseconds(value) if name.lower().endswith("timestamp") else value for name, value in row.items() if name != "file"}
+    if "currentTxnFirstOffset" in row:
+        open_since = row["currentTxnFirstOffset"]
+        row["currentTxnFirstOffset"] = "OptionalLong.empty" if open_since is None else "OptionalLong[%d]" % open_since
+        if row["lastOffset"] is None:  # the last batch was a marker: the tool ends here
+            row = {name: row[name] for name in ("producerId", "producerEpoch", "coordinatorEpoch", "currentTxnFirstOffset", "lastTimestamp")}
+        else:
+            row["timestamp"] = row["lastTimestamp"]
+    return " ".join("%s: %s" % (name, _kafkas(value)) for name, value in row.items())
 
 
 def check_indexes(files):

@@ -25,7 +25,9 @@ from test_dump import content as content_of, milliseconds  # noqa: E402
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 T0 = 1_700_000_000_000
 FIXTURES = Path(__file__).resolve().parents[1] / "segments"
+BROKER_FILES = Path(__file__).resolve().parents[1] / "broker"
 DEFAULT_INTERVAL = 4096
+UNDECODED = range(9, 16)  # types of records in __consumer_offsets: those of share groups
 HEADERS = [(b"h", b"1"), (b"h", None), (b"h", b""), (b"", b"\x00\xff"), ("größe".encode(), b"x")]
 
 
@@ -100,6 +102,60 @@ class KafkaTest(harness.Test):
                     unequal.append(f"{ours} (index.interval.bytes {interval}, {'active' if log in last else 'rolled'}): {sizes}")
         self.assertEqual(unequal, [], f"{len(unequal)} of {2 * len(jobs)} index files differ from Kafka's")
         return len(jobs) - len(last)
+
+
+    def compare_dumps(self, logs):
+        """All batches and records of files against Kafka's dump tool, line by line; the number of batches."""
+        plain = beside.dump_lines(logs, "--print-data-log", "--key-decoder-class", "HexDecoder", "--value-decoder-class", "HexDecoder")
+        batches = records = 0
+        for log in logs:
+            theirs = plain[str(log)]
+            ours = self.run_program("dump", str(log), "--json").json_lines()
+            want = [line for line in theirs if line.startswith(("baseOffset: ", "offset: "))]
+            self.assert_records([beside.batch_as_kafka_has_it(row, milliseconds) for row in ours], want, f"{log}: batches")
+            magic = [row["magic"] for row in ours for _ in range(row["count"])]
+            rows = self.run_program("dump", str(log), "--json", "--records").json_lines()
+            self.assertEqual(len(rows), len(magic))
+            got = [beside.record_as_kafka_has_it(row, content_of, milliseconds, m) for row, m in zip(rows, magic)]
+            want = [beside.without_what_kafka_adds(line) for line in theirs if line.startswith("|")]
+            self.assert_records(got, want, f"{log}: records")
+            batches, records = batches + len(ours), records + len(rows)
+        beside.say(f"dump: {batches} batches and {records} records of {len(logs)} files are the same lines")
+        return batches
+
+    def compare_side_files(self, files):
+        """All entries of indexes, transaction indexes and producer snapshots against Kafka's dump tool; how many there were."""
+        theirs = beside.dump_lines(files)
+        entries = 0
+        for path in files:
+            rows = self.run_program("dump", str(path), "--json").json_lines()
+            want = [line for line in theirs[str(path)] if not line.endswith(" is empty.")]
+            self.assert_records([beside.side_row_as_kafka_has_it(row, milliseconds) for row in rows], want, str(path))
+            entries += len(rows)
+        return entries
+
+    def compare_decoded(self, directories):
+        """What --decode shows of the coordinators' topics in brokers' directories against Kafka's decoders; the number of records."""
+        count = 0
+        for topic, option in (("__consumer_offsets", "--offsets-decoder"), ("__transaction_state", "--transaction-log-decoder")):
+            logs = [log for directory in directories for log in sorted(directory.glob(f"{topic}-*/*.log")) if log.stat().st_size]
+            theirs = beside.dump_lines(logs, option)
+            for log in logs:
+                rows = self.run_program("dump", str(log), "--json", "--records", "--decode").json_lines()
+                lines = [line for line in theirs[str(log)] if line.startswith("|")]
+                self.assertEqual(len(rows), len(lines))
+                for row, line in zip(rows, lines):
+                    if row["controlType"]:
+                        continue
+                    key, value = re.search(r" key: (.*?)(?: payload: (.*))?$", line).groups()
+                    key = json.loads(key)
+                    if topic == "__consumer_offsets" and int(key["type"]) in UNDECODED:
+                        self.assertEqual(content_of(row, "key")[:2], int(key["type"]).to_bytes(2, "big"))
+                        continue
+                    self.assertEqual(row["key"], key, line)
+                    self.assertEqual(row["value"], None if row["value"] is None else json.loads(value), line)
+                    count += 1
+        return count
 
 
 class Files(KafkaTest):
@@ -195,43 +251,19 @@ class Files(KafkaTest):
         if where:
             logs += [log for log in sorted(Path(where).glob("*/*/*.log")) if log.stat().st_size and "invalid_crc" not in str(log)]
             logs += sorted(Path(where).glob("*/*/*.checkpoint"))
-        plain = beside.dump_lines(logs, "--print-data-log", "--key-decoder-class", "HexDecoder", "--value-decoder-class", "HexDecoder")
-        batches = records = 0
-        for log in logs:
-            theirs = plain[str(log)]
-            ours = self.run_program("dump", str(log), "--json").json_lines()
-            want = [line for line in theirs if not line.startswith("|")]
-            self.assert_records([beside.batch_as_kafka_has_it(row, milliseconds) for row in ours], want, f"{log}: batches")
-            magic = [row["magic"] for row in ours for _ in range(row["count"])]
-            rows = self.run_program("dump", str(log), "--json", "--records").json_lines()
-            self.assertEqual(len(rows), len(magic))
-            got = [beside.record_as_kafka_has_it(row, content_of, milliseconds, m) for row, m in zip(rows, magic)]
-            # Of control records of KRaft, and of messages of the old formats, the tool has more to say.
-            want = [re.sub(r"(isValid: \w+) crc: \d+", r"\1", re.sub(r" (LeaderChange|SnapshotHeader|SnapshotFooter|KRaftV\w+):? .*", "", line))
-                    for line in theirs if line.startswith("|")]
-            self.assert_records(got, want, f"{log}: records")
-            batches, records = batches + len(ours), records + len(rows)
-        self.assertGreater(batches, 400)
-        beside.say(f"dump: {batches} batches and {records} records of {len(logs)} files are the same lines")
+        self.assertGreater(self.compare_dumps(logs), 400)
+
+    def test_dump_says_of_indexes_what_kafkas_tool_says(self):
+        rng = harness.new_random("indexes of ours")
+        self.create(segment_bytes=30_000, index_interval_bytes=100)
+        self.produce(as_input(mixed_records(rng, 2000, 200)[:990]), "-J", "--batch-size", "1000")
+        self.assertGreater(self.compare_side_files(with_indexes(segments_of(self.partition()))), 50)
 
     def test_dump_decodes_what_kafkas_tool_decodes(self):
         where = os.environ.get("PARTLOG_SEGMENTS")
         if not where:
             self.left_out("PARTLOG_SEGMENTS does not name a directory of segments that brokers wrote")
-        count = 0
-        for topic, option in (("__consumer_offsets", "--offsets-decoder"), ("__transaction_state", "--transaction-log-decoder")):
-            logs = [log for log in sorted(Path(where).glob(f"*/{topic}-*/*.log")) if log.stat().st_size]
-            theirs = beside.dump_lines(logs, option)
-            for log in logs:
-                rows = self.run_program("dump", str(log), "--json", "--records", "--decode").json_lines()
-                for row, line in zip(rows, [line for line in theirs[str(log)] if line.startswith("|")]):
-                    if row["controlType"]:
-                        continue
-                    key, value = re.search(r" key: (.*?)(?: payload: (.*))?$", line).groups()
-                    self.assertEqual(row["key"], json.loads(key), line)
-                    self.assertEqual(row["value"], None if row["value"] is None else json.loads(value), line)
-                    count += 1
-        self.assertGreater(count, 100)
+        self.assertGreater(self.compare_decoded(sorted(Path(where).glob("*/"))), 100)
 
     def test_dump_decodes_every_version_that_kafka_writes(self):
         lines = [line.split("\t") for line in beside.kafka("run", "CoordinatorRecords")[0].splitlines()]
@@ -325,6 +357,36 @@ class Files(KafkaTest):
         writer = self.start("produce", topic, "-J", "-q", "--batch-size", "1500", "--sync", "none", stdin=feeder.stdout, stderr=subprocess.DEVNULL)
         feeder.stdout.close()  # or the feeder outlives its writer
         return writer
+
+
+class FilesOfBroker(KafkaTest):
+    """tests/broker as it stands, and as its script makes it today."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.again = Path(harness.tempfile.mkdtemp(prefix="partlog-kafka-"))
+        cls.addClassCleanup(shutil.rmtree, cls.again)
+        subprocess.run([BROKER_FILES / "make", cls.again], check=True, timeout=300)
+        cls.data = [BROKER_FILES / "data", cls.again / "data"]
+
+    def find(self, *patterns):
+        return [path for data in self.data for pattern in patterns for path in sorted(data.glob(pattern)) if path.stat().st_size]
+
+    def test_what_is_made_today_is_as_good(self):
+        test = Path(harness.__file__).with_name("test_broker_files.py")
+        done = subprocess.run([sys.executable, "-B", test], env={**os.environ, "PARTLOG_BROKER_FILES": str(self.again)}, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_dump_says_of_every_file_what_kafkas_tool_says(self):
+        self.assertGreater(self.compare_dumps(self.find("*/*.log", "*.checkpoint", "*/*.checkpoint")), 600)
+
+    def test_dump_says_of_side_files_what_kafkas_tool_says(self):
+        for suffix in ("index", "timeindex", "txnindex", "snapshot"):
+            with self.subTest(suffix):
+                self.assertGreater(self.compare_side_files(self.find(f"*/*.{suffix}")), 10)
+
+    def test_dump_decodes_what_kafkas_tool_decodes(self):
+        self.assertGreater(self.compare_decoded(self.data), 300)
 
 
 class BesideBroker(KafkaTest):
