@@ -208,6 +208,11 @@ public class DriveBroker {
         }
     }
 
+    // What a producer needs to know of a group that has no members.
+    static ConsumerGroupMetadata outside(String group) {
+        try (KafkaConsumer<String, String> consumer = member(group, "group.protocol", "classic")) { return consumer.groupMetadata(); }
+    }
+
     static void groups() throws Exception {
         KafkaConsumer<String, String> consumer = member("classic", "group.protocol", "classic");
         consumer.subscribe(List.of(TRANSACTIONS, SEGMENTS));
@@ -232,7 +237,7 @@ public class DriveBroker {
         try (Batches producer = new Batches("offsets", true, "none")) {
             for (boolean commit : new boolean[] {false, true}) {
                 producer.begin();
-                producer.producer.sendOffsetsToTransaction(Map.of(partition, new OffsetAndMetadata(commit ? 5 : 7)), new ConsumerGroupMetadata("transactional"));
+                producer.producer.sendOffsetsToTransaction(Map.of(partition, new OffsetAndMetadata(commit ? 5 : 7)), outside("transactional"));
                 producer.end(commit);
             }
         }
