@@ -377,7 +377,8 @@ bool BatchStream::reread() {
     bases_listed_anew();  // segments that were merged, or had expired, do not count
     return again() || damaged();
   }
-  if ((strict_ && behind_wrong_batch_at_end()) || end_of_chain_behind(open_->file, position, expected)) {
+  if ((strict_ && behind_wrong_batch_at_end()) || directory_.is_as_synced(base, open_->file.size()) ||
+      end_of_chain_behind(open_->file, position, expected)) {
     // A live writer may have finished the batch and appended others meanwhile.
     return again() || damaged();
   }

@@ -162,6 +162,12 @@ void PartitionDirectory::add_cut(Offset offset) const {
   os::replace_file(format::cuts_path(path_), text, true);
 }
 
+bool PartitionDirectory::is_as_synced(Offset base, std::int64_t file_size) const {
+  if (network_) return false;
+  const auto point = recovery_point();
+  return point && point->segment == base && point->position.value == file_size;
+}
+
 std::vector<format::LostOffsets> PartitionDirectory::lost_offsets() const {
   const auto file = format::lost_offsets_path(path_);
   const auto text = os::read_file(file, 64 << 20);

@@ -203,6 +203,10 @@ void PartitionLog::cut(Tail& tail, const BatchScanner& scanner, bool prefix_of_o
                 place + ": " + scanner.fault() + ", but whole batches follow: the file is damaged, nothing was cut");
   }
   const auto size = tail.file.size();
+  if (behind == Behind::writer && directory_.is_as_synced(tail.base, size)) {
+    throw Error(ErrorCode::damaged,
+                place + ": " + scanner.fault() + ", but it was on stable storage: the file is damaged, nothing was cut");
+  }
   if (!prefix_of_one_batch) keep_cut_bytes(tail.file, tail.base, tail.end);
   tail.file.truncate(tail.end);
   tail.reserved = 0;

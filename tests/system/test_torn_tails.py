@@ -247,6 +247,27 @@ class Tails(harness.Test):
                     self.assertEqual(result.status, 5)
                 self.assertEqual(result.lines[:batch.base_offset], self.all[:batch.base_offset])
 
+    def test_last_batch_flipped_is_damage_once_it_was_synced(self):
+        self.produce(b"synced\n" * 3)
+        with open(self.log, "rb") as f:
+            data = f.read()
+        batch = harness.segments.read_file(self.log)[-1]
+        self.expect_sound = False
+        for at in range(batch.position + 8, batch.position + batch.size, 5):
+            if 12 <= at - batch.position < 16:
+                continue  # the epoch stands outside the checksum
+            with open(self.log, "wb") as f:
+                f.write(data[:at] + bytes([data[at] ^ 4]) + data[at + 1:])
+            for result in (self.consume(status=5), self.produce(b"next\n", status=5)):
+                self.assertIn("%s position %d " % (self.log, batch.position), result.text)
+            self.assertEqual(self.consume(status=5).lines, self.all)
+            self.run_program("verify", "t", status=5)
+            with open(self.log, "rb") as f:
+                self.assertEqual(len(f.read()), len(data))
+        with open(self.log, "wb") as f:
+            f.write(data)
+        self.assertEqual(self.consume().lines, self.all + [b"synced"] * 3)
+
     def test_last_batch_flipped_is_a_torn_tail(self):
         batch = self.batches[-1]
         self.flip(self.log, batch.position + batch.size - 2, 0)

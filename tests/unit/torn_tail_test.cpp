@@ -8,6 +8,7 @@
 
 #include "format/checkpoint.h"
 #include "format/record_batch.h"
+#include "log/partition_directory.h"
 #include "log/torn_tail.h"
 #include "os/file.h"
 #include "partlog/error.h"
@@ -163,10 +164,12 @@ TEST_F(TornTailTest, PaddedBehindEveryLength) {
   std::mt19937_64 random(random_seed());
   make_log(3);
   const auto log = files_[last_name()];
+  const auto synced = log::PartitionDirectory(directory(), false).recovery_point()->position.value;
   for (std::size_t length = 0; length <= log.size(); ++length) {
     for (const std::size_t padding : {1, 17, 61, 100, 4096, 70000}) {
       const bool whole = std::any_of(last().batches.begin(), last().batches.end(),
                                      [&](const auto& batch) { return std::cmp_equal(batch.position, length); });
+      if (std::cmp_equal(length + padding, synced)) continue;  // as long as it was when it was synced: damage
       if (padding > 100 && !whole && length != log.size() && random() % 8 != 0) continue;
       for (const bool zeros : {true, false}) {
         SCOPED_TRACE("length " + std::to_string(length) + ", " + std::to_string(padding) + (zeros ? " zeros" : " random bytes"));
