@@ -91,8 +91,10 @@ class Diff : public Command {
     if (left_out > 0) notice(counted(static_cast<std::uint64_t>(left_out), "more row") + " left out (--limit)");
     if (stop_requested()) return signal_status();
     const auto found = diff.differences();
-    notice(counted(diff.records(), "record") + " compared, " + (found == 0 ? "no difference" : counted(found, "difference")));
-    if (outcome_.status() != status_done) return outcome_.status();
+    const bool failed = outcome_.status() != status_done;
+    notice(counted(diff.records(), "record") + " compared, " + (found == 0 ? "no difference" : counted(found, "difference")) +
+           (failed ? " in what could be read" : ""));
+    if (failed) return outcome_.status();
     return found == 0 ? status_done : status_check_failed;
   }
 

@@ -110,6 +110,14 @@ std::optional<std::string> read_whole(const std::string& path, std::size_t limit
   return contents;
 }
 
+template <class Call>
+std::optional<FileStatus> status_by(Call call, const std::string& path) {
+  struct stat found;
+  if (uninterrupted([&] { return call(&found); }) == 0) return status_from(found);
+  if (is_absent(errno)) return std::nullopt;
+  fail("stat " + path, errno);
+}
+
 }  // namespace
 
 std::optional<std::string> absolute_path(const std::string& path) {
@@ -118,10 +126,11 @@ std::optional<std::string> absolute_path(const std::string& path) {
 }
 
 std::optional<FileStatus> status_of(const std::string& path) {
-  struct stat found;
-  if (uninterrupted([&] { return system().stat(path.c_str(), &found); }) == 0) return status_from(found);
-  if (is_absent(errno)) return std::nullopt;
-  fail("stat " + path, errno);
+  return status_by([&](struct stat* found) { return system().stat(path.c_str(), found); }, path);
+}
+
+std::optional<FileStatus> status_of_link(const std::string& path) {
+  return status_by([&](struct stat* found) { return system().lstat(path.c_str(), found); }, path);
 }
 
 std::vector<std::string> list_directory(const std::string& path) {

@@ -13,6 +13,8 @@ namespace partlog::os {
 
 // stat(2) of a path; nullopt if nothing is there.
 std::optional<FileStatus> status_of(const std::string& path);
+// The same of a symbolic link itself, where the path names one.
+std::optional<FileStatus> status_of_link(const std::string& path);
 
 // Without links, "." and ".."; nullopt if nothing is there, or it may not be looked up.
 std::optional<std::string> absolute_path(const std::string& path);

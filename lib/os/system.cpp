@@ -21,6 +21,7 @@ int System::fdatasync(int fd) { return ::fdatasync(fd); }
 int System::fsync(int fd) { return ::fsync(fd); }
 int System::fstat(int fd, struct stat* status) { return ::fstat(fd, status); }
 int System::stat(const char* path, struct stat* status) { return ::stat(path, status); }
+int System::lstat(const char* path, struct stat* status) { return ::lstat(path, status); }
 int System::rename(const char* from, const char* to) { return ::rename(from, to); }
 int System::link(const char* from, const char* to) { return ::link(from, to); }
 int System::unlink(const char* path) { return ::unlink(path); }

@@ -23,6 +23,7 @@ class System {
   virtual int fsync(int fd);
   virtual int fstat(int fd, struct stat* status);
   virtual int stat(const char* path, struct stat* status);
+  virtual int lstat(const char* path, struct stat* status);
   virtual int rename(const char* from, const char* to);
   virtual int link(const char* from, const char* to);
   virtual int unlink(const char* path);

@@ -40,7 +40,7 @@ void add_directory(DiskUsage& usage, const std::string& path, Segments segments)
   }
   for (const auto& name : names) {
     const auto file = path + '/' + name;
-    if (const auto status = os::status_of(file)) add_entry(usage, file, name, *status, segments);
+    if (const auto status = os::status_of_link(file)) add_entry(usage, file, name, *status, segments);
   }
 }
 
@@ -68,7 +68,7 @@ DiskUsage Store::disk_usage_outside_topics() const {
   for (const auto& name : os::list_directory(directory_)) {
     const auto path = directory_ + '/' + name;
     if (path == topics) continue;
-    if (const auto status = os::status_of(path)) add_entry(usage, path, name, *status, Segments::no);
+    if (const auto status = os::status_of_link(path)) add_entry(usage, path, name, *status, Segments::no);
   }
   return usage;
 }

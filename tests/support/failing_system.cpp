@@ -86,6 +86,7 @@ int FailingSystem::fdatasync(int fd) { return fails(Kind::change) ? -1 : below_-
 int FailingSystem::fsync(int fd) { return fails(Kind::change) ? -1 : below_->fsync(fd); }
 int FailingSystem::fstat(int fd, struct stat* status) { return fails(Kind::read) ? -1 : below_->fstat(fd, status); }
 int FailingSystem::stat(const char* path, struct stat* status) { return fails(Kind::read) ? -1 : below_->stat(path, status); }
+int FailingSystem::lstat(const char* path, struct stat* status) { return fails(Kind::read) ? -1 : below_->lstat(path, status); }
 int FailingSystem::rename(const char* from, const char* to) { return fails(Kind::change) ? -1 : below_->rename(from, to); }
 int FailingSystem::link(const char* from, const char* to) { return fails(Kind::change) ? -1 : below_->link(from, to); }
 

@@ -53,6 +53,7 @@ class FailingSystem : public os::System {
   int fsync(int fd) override;
   int fstat(int fd, struct stat* status) override;
   int stat(const char* path, struct stat* status) override;
+  int lstat(const char* path, struct stat* status) override;
   int rename(const char* from, const char* to) override;
   int link(const char* from, const char* to) override;
   int unlink(const char* path) override;
