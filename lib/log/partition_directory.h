@@ -47,8 +47,8 @@ class PartitionDirectory {
   // unreadable is taken for the start of the last segment but one, of an unknown boot: a roll syncs what lies before the segment
   // that it closes.
   std::optional<format::RecoveryPoint> recovery_point() const;
-  // Whether this file of a segment is as long as it was when all of it was on stable storage: what is invalid in it is damage then,
-  // and not what a writer that died has left. False where that is not known.
+  // Whether this file of a segment is as long as it was when all of it was on stable storage: what is invalid in it is damage
+  // then, and not what a writer that died has left. False where that is not known.
   bool is_as_synced(Offset base, std::int64_t file_size) const;
   // Moves the recovery point forward, never back; under the append lock. `durable`: synced with its name.
   void move_recovery_point(Offset offset, Offset segment, std::int64_t position, bool durable) const;
