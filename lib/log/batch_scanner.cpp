@@ -56,6 +56,15 @@ Scan BatchScanner::invalid(const char* why) {
   return Scan::invalid;
 }
 
+bool BatchScanner::falls() {
+  const auto header = format::read_whole_header(window_.view(position_, batch_header_size));
+  if (!header || format::header_fault(*header) != nullptr || header->base_offset >= expected_) return false;
+  const auto size = static_cast<std::size_t>(header->size());
+  if (size > largest_) return false;
+  const auto bytes = view_of(size);
+  return bytes.size() >= size && format::checksum_matches(*header, bytes.first(size));
+}
+
 Scan BatchScanner::next() {
   position_ = next_position_;
   auto bytes = window_.view(position_, batch_header_size);

@@ -36,6 +36,8 @@ class BatchScanner {
   std::int64_t next_position() const { return next_position_; }
   Offset expected() const { return expected_; }
   const char* fault() const { return fault_; }
+  // The fault of a batch whose checksum is right: its offset does not rise.
+  bool falls();
 
   // A batch that reaches up to this offset is none: another segment begins there.
   void set_limit(Offset limit) { limit_ = limit; }

@@ -50,6 +50,7 @@ bool BatchStream::next() {
 
 void BatchStream::look_ahead() {
   strict_ = !directory_.in_store();
+  if (strict_) torn_.reset();  // next() was content with less
   next();
   strict_ = false;
   seek(position_);
@@ -255,15 +256,15 @@ bool BatchStream::damaged() {
   return true;
 }
 
-// If what the open scanner stands at ends, by its header, exactly with the file: the offset behind it. What another host writes
-// is seen in any order.
+// If what the open scanner stands at ends, by its header, exactly with the file, or is a sound batch at a place where its offset
+// cannot be: the offset behind it. What another host writes is seen in any order.
 std::optional<Offset> BatchStream::behind_wrong_batch_at_end() const {
-  const BatchScanner& scanner = open_->scanner;
+  BatchScanner& scanner = open_->scanner;
   std::array<char, format::batch_header_size> bytes;
   const auto got = open_->file.read_at(bytes, scanner.position());
   const auto header = format::read_whole_header(std::span<const char>(bytes).first(got));
   const bool is_whole = header && format::header_fault(*header) == nullptr && header->base_offset <= scanner.expected() &&
-                        header->size() == open_->file.size() - scanner.position();
+                        (scanner.falls() || header->size() == open_->file.size() - scanner.position());
   if (directory_.on_network() || !is_whole) return std::nullopt;
   return header->base_offset == scanner.expected() ? header->next_offset() : scanner.expected();
 }
