@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "address.h"
 #include "consumption.h"
@@ -105,7 +106,7 @@ class Consume : public Command {
   std::optional<Filter> filter_;
   Output output_;
   std::map<TopicPartition, Offset> positions_;
-  std::set<std::pair<std::string, std::int64_t>> told_;  // left out, by path and position
+  std::set<std::tuple<std::string, Position, Offset>> told_;  // left out, by path, position and first offset
   Outcome outcome_;
 };
 
@@ -331,7 +332,7 @@ void Consume::validate_damage() {
 }
 
 void Consume::left_out(const LostRange& range) {
-  if (told_.size() < most_remembered && !told_.emplace(range.path, range.position.value).second) return;
+  if (told_.size() < most_remembered && !told_.emplace(range.path, range.position, range.first).second) return;
   std::string text = range.path + " position " + std::to_string(range.position.value);
   if (range.end > range.position) text += " to " + std::to_string(range.end.value);
   text += range.first < range.next

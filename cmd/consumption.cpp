@@ -160,10 +160,9 @@ std::uint64_t Consumption::find_tail(PartitionCursor& cursor) {
       // What was counted may have begun inside a transaction that is still open, whose start is the end then.
       const auto from = cursor.next();
       passing = count_passing(cursor.reader(), from, cursor.last_end());
-      const auto held_back = cursor.reader().held_back();
+      const bool again = cursor.end_where_held_back();
       cursor.seek(from);
-      if (!held_back || *held_back >= cursor.last_end()) break;
-      cursor.end_at(*held_back);
+      if (!again) break;
     }
   } catch (const Error& error) {
     outcome_.fail(error);

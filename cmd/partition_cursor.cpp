@@ -1,6 +1,7 @@
 #include "partition_cursor.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "messages.h"
 #include "text.h"
@@ -116,8 +117,9 @@ std::span<const Record> PartitionCursor::read() {
     }
     next_ = reader().position();
     if (records.empty()) {
-      done_ = bounded_ && !options_.follow;
-      if (done_) look_at_end();
+      const bool ends = bounded_ && !options_.follow;
+      if (ends && look_at_end()) continue;
+      done_ = ends;
       break;
     }
     if (since_) {
@@ -160,13 +162,30 @@ bool PartitionCursor::go_on_at_log_start() {
   return true;
 }
 
-// Whoever follows waits for the end of the transaction, or finds the damage.
-void PartitionCursor::look_at_end() {
+// Whoever follows waits for the end of the transaction, or finds the damage. True: there is more to read, as damage that was
+// passed over decides.
+bool PartitionCursor::look_at_end() {
+  const bool was_held_back = reader().held_back().has_value();
   reader().look_ahead();
+  const auto from = reader().held_back();
+  if (from) tell_held_back(*from);
+  return was_held_back && !from;
+}
+
+bool PartitionCursor::end_where_held_back() {
+  if (const auto from = reader().held_back(); !from || *from >= end_) return false;
+  if (!options_.follow) reader().look_ahead();
   if (const auto from = reader().held_back()) {
-    notice(name_ + ": not read from offset " + std::to_string(from->value) +
-           " on, where a transaction begins that is neither committed nor aborted; --isolation uncommitted reads it");
+    end_ = *from;
+    if (!options_.follow) tell_held_back(*from);
   }
+  return true;
+}
+
+void PartitionCursor::tell_held_back(Offset from) {
+  if (std::exchange(told_held_back_, from) == from) return;
+  notice(name_ + ": not read from offset " + std::to_string(from.value) +
+         " on, where a transaction begins that is neither committed nor aborted; --isolation uncommitted reads it");
 }
 
 Origin PartitionCursor::origin() {

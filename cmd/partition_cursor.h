@@ -54,7 +54,9 @@ class PartitionCursor {
   Offset last_end() const { return end_; }
   // Moves the end of the range in front of the first record of it that `until` forbids.
   void apply_until();
-  void end_at(Offset end) { end_ = end; }
+  // If a transaction that is still open held the last read back, its end is there; or damage that is passed over has decided.
+  // True: what was read up to the end is to be looked at again.
+  bool end_where_held_back();
   void seek(Offset offset);
   // Reads on beyond the range, if the options say so.
   void follow_on();
@@ -74,7 +76,8 @@ class PartitionCursor {
                   std::function<PartitionReader()> open, const Options& options);
   Offset resolve(const StartPoint& start);
   bool go_on_at_log_start();
-  void look_at_end();
+  bool look_at_end();
+  void tell_held_back(Offset from);
 
   std::string name_;  // for messages
   std::shared_ptr<const Topic> topic_;
@@ -87,6 +90,7 @@ class PartitionCursor {
   Offset first_;
   Offset end_;
   std::optional<Timestamp> since_;  // records before the first that is not earlier are passed over
+  std::optional<Offset> told_held_back_;
   bool bounded_;
   bool done_ = false;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "format/file_names.h"
 #include "log/batch_stream.h"
@@ -22,7 +23,8 @@ class PartitionReader::Impl {
   }
   Impl(const Store& store, const Topic& topic, int partition, ReaderOptions options)
       : Impl(directory_of(store, topic, partition), partition, std::move(options)) {
-    stream_.set_largest_batch(std::max(options_.largest_batch, static_cast<std::size_t>(topic.config.max_message_bytes())));
+    options_.largest_batch = std::max(options_.largest_batch, static_cast<std::size_t>(topic.config.max_message_bytes()));
+    stream_.set_largest_batch(options_.largest_batch);
     if (partition < 0 || partition >= topic.partitions) {
       throw Error(ErrorCode::invalid_argument, "topic \"" + topic.name + "\" has partitions 0 to " +
                                                    std::to_string(topic.partitions - 1) + ", no partition " +
@@ -50,13 +52,17 @@ class PartitionReader::Impl {
     position_ = offset;
     stream_.seek(offset);
     held_back_.reset();
+    undecided_.reset();
     in_batch_ = false;
     decoded_ = {};
   }
 
   std::span<const Record> read(std::optional<Offset> limit) {
     for (;;) {
-      if (limit && position_ >= *limit) return {};
+      if (limit && position_ >= *limit) {
+        tell_undecided();
+        return {};
+      }
       if (decoded_.empty() && !decode_more()) return {};
       skip_below_position();
       if (decoded_.empty()) continue;
@@ -77,7 +83,11 @@ class PartitionReader::Impl {
   }
 
   void look_ahead() {
-    if (held_back_ || (in_batch_ && position_ < stream_.header().next_offset())) return;
+    if (held_back_) {
+      if (transactions_->look_ahead()) held_back_.reset();
+      return;
+    }
+    if (in_batch_ && position_ < stream_.header().next_offset()) return;
     stream_.look_ahead();
     seek(std::max(position_, stream_.position()));
   }
@@ -127,6 +137,7 @@ class PartitionReader::Impl {
       }
       held_back_.reset();
       if (!stream_.next()) {
+        tell_undecided();
         position_ = std::max(position_, stream_.position());
         return false;
       }
@@ -138,11 +149,13 @@ class PartitionReader::Impl {
       if (header.is_transactional() && options_.isolation == Isolation::committed) {
         const auto fate = fate_of(header);
         if (fate == log::Transactions::Fate::open) return false;
-        if (fate == log::Transactions::Fate::aborted) {
+        if (fate == log::Transactions::Fate::lost) leave_undecided_out();
+        if (fate != log::Transactions::Fate::committed) {
           leave_batch();
           continue;
         }
       }
+      tell_undecided();
       in_batch_ = true;
       epoch_ = header.leader_epoch;
       type_ = header.timestamp_type();
@@ -164,14 +177,36 @@ class PartitionReader::Impl {
         {place.path, place.position, place.end, decoder_.fault_offset(), stream_.header().next_offset(), decoder_.fault()});
   }
 
+  // The next batches, but for markers, may belong to the same range.
+  void leave_undecided_out() {
+    const auto place = stream_.where();
+    const auto& header = stream_.header();
+    const auto first = std::max(header.base_offset, position_);
+    if (undecided_ && undecided_->path == place.path && undecided_->end == place.position) {
+      undecided_->end = place.end;
+      undecided_->next = header.next_offset();
+      return;
+    }
+    tell_undecided();
+    undecided_ = {place.path, place.position,       place.end,
+                  first,      header.next_offset(), "whether the transaction was committed stands in what is damaged"};
+  }
+
+  void tell_undecided() {
+    if (!undecided_) [[likely]]
+      return;
+    options_.pass_over(*std::exchange(undecided_, std::nullopt));
+  }
+
   // If it is open, the batch will be looked for again.
   log::Transactions::Fate fate_of(const format::BatchHeader& header) {
     if (!transactions_) {
-      transactions_.emplace(stream_.directory().whole(), options_.window_bytes, static_cast<bool>(options_.pass_over));
+      transactions_.emplace(stream_.directory().whole(), options_);
     }
     const auto fate = transactions_->fate_of(header);
     if (fate == log::Transactions::Fate::open) {
       const auto from = std::max(position_, header.base_offset);
+      tell_undecided();
       seek(from);
       held_back_ = from;
     }
@@ -213,6 +248,7 @@ class PartitionReader::Impl {
   bool in_batch_ = false;
   std::optional<log::Transactions> transactions_;
   std::optional<Offset> held_back_;
+  std::optional<LostRange> undecided_;  // left out, not told yet
   Offset position_;
   std::int32_t epoch_ = no_epoch;
   TimestampType type_ = TimestampType::create_time;

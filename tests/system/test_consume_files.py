@@ -5,6 +5,7 @@ import glob
 import itertools
 import json
 import os
+import re
 import resource
 import shutil
 import stat
@@ -61,6 +62,16 @@ class FilesTest(harness.Test):
 
     def lines(self, *args, **how):
         return self.files(*args, **how).lines
+
+    def lost(self, result):
+        """The offsets that stderr lists."""
+        found = set()
+        for line in result.notices:
+            words = line.split()
+            if "offsets" in words and words[words.index("offsets") - 1] != "no":
+                at = words.index("offsets")
+                found.update(range(int(words[at + 1]), int(words[at + 3]) + 1))
+        return found
 
 
 class Operands(FilesTest):
@@ -195,7 +206,8 @@ class Operands(FilesTest):
 
 class Transactions(FilesTest):
     def log(self, random, steps):
-        """Interleaved transactions and plain batches, with the values that are committed, and those up to the first that is open."""
+        """Interleaved transactions and plain batches, the values that are committed, all values (each is its offset), the offset where
+        the first transaction that is open begins, and the end."""
         offset, batches, shown, open_now, kinds = 0, [], [], {}, {}
         for _ in range(steps):
             producer = random.randrange(5)
@@ -217,13 +229,14 @@ class Transactions(FilesTest):
                 kinds[open_now.pop(producer)[0]] = kind
                 offset += 1
         stable = min((first for _, first in open_now.values()), default=offset)
-        committed = [v for at, values, number in shown for v in values if (number is None or kinds[number] == COMMIT) and at < stable]
+        committed = [v for at, values, number in shown for v in values if number is None or kinds[number] == COMMIT]
         return batches, committed, [v for _, values, _ in shown for v in values], stable, offset
 
     def test_random_transactions(self):
         random = harness.new_random("transactions")
         for _ in range(harness.scaled(25)):
             batches, committed, everything, stable, end = self.log(random, 60)
+            committed = [v for v in committed if int(v) < stable]
             directory = os.path.join(self.directory, "t-0")
             shutil.rmtree(directory, ignore_errors=True)
             cuts = [0, *sorted(random.sample(range(1, len(batches)), 2)), len(batches)]
@@ -280,6 +293,54 @@ class Transactions(FilesTest):
         result = self.files(path, "--skip-corrupt", status=5)
         self.assertEqual(result.lines, [b"a", b"b", b"c", b"d"])
 
+    def test_damage_where_any_marker_was(self):
+        random = harness.new_random("markers")
+        for _ in range(harness.scaled(40)):
+            batches, committed, _, _, end = self.log(random, 40)
+            hit = random.choice([n for n, b in enumerate(batches) if b[22] & CONTROL])
+            offset = struct.unpack(">q", batches[hit][:8])[0]
+            bad = bytearray(batches[hit])
+            bad[random.randrange(27, len(bad))] ^= 1
+            directory = os.path.join(self.directory, "t-0")
+            shutil.rmtree(directory, ignore_errors=True)
+            cut = random.choice([n for n in range(1, len(batches))])
+            batches[hit] = bytes(bad)
+            self.write("t-0/%020d.log" % 0, *batches[:cut])
+            self.write("t-0/%020d.log" % struct.unpack(">q", batches[cut][:8])[0], *batches[cut:])
+            plain = self.files(directory, status=5)
+            self.assertEqual(plain.lines, committed[:len(plain.lines)])
+            self.assertIn("offset %d)" % offset, plain.text)
+            skipping = self.files(directory, "--skip-corrupt", status=5)
+            shown, lost = set(map(int, skipping.lines)), self.lost(skipping)
+            held = re.search("not read from offset ([0-9]+) ", skipping.text)
+            before = {int(v) for v in committed if int(v) < (int(held.group(1)) if held else end)}
+            self.assertIn(offset, lost)
+            self.assertLessEqual(shown, before, "nothing that was aborted")
+            self.assertLessEqual(before - shown, lost)
+            self.assertFalse(shown & lost)
+
+    def test_a_damaged_marker(self):
+        for tail, shown in (([], []), ([batch(2, [b"c"]), batch(3, [b"d"])], [b"c", b"d"])):
+            for damage in (21, 40, 70):
+                bad = bytearray(marker(1, COMMIT, 4))
+                bad[damage] ^= 1
+                path = self.write("t-0/00000000000000000000.log", batch(0, [b"a"], TRANSACTIONAL, 4), bad, *tail)
+                for args in ((), ("--tail", "9"), ("--merge", "time"), ("-o", "0")):
+                    result = self.files(path, *args, status=5)
+                    self.assertEqual(result.lines, [])
+                    self.assertIn("offset 1", result.text)
+                    result = self.files(path, "--skip-corrupt", *args, status=5)
+                    self.assertEqual((result.lines, self.lost(result)), (shown, {0, 1}), (args, result.text))
+
+    def test_damage_that_holds_no_marker_is_told_though_a_transaction_is_open(self):
+        bad = bytearray(batch(1, [b"x"]))
+        bad[-1] ^= 1
+        path = self.write("t-0/00000000000000000000.log", batch(0, [b"a"], TRANSACTIONAL, 4), bad, batch(2, [b"c"]))
+        self.files(path, status=5)
+        result = self.files(path, "--skip-corrupt", status=5)
+        self.assertEqual((result.lines, self.lost(result)), ([], {1}))
+        self.assertIn("not read from offset 0 ", result.text)
+
 
 class Damage(FilesTest):
     def setUp(self):
@@ -299,16 +360,6 @@ class Damage(FilesTest):
 
     def read(self, *args, **how):
         return self.consume("-f", "%o %s\n", *args, **how)
-
-    def lost(self, result):
-        """The offsets that stderr lists."""
-        found = set()
-        for line in result.notices:
-            words = line.split()
-            if "offsets" in words and words[words.index("offsets") - 1] != "no":
-                at = words.index("offsets")
-                found.update(range(int(words[at + 1]), int(words[at + 3]) + 1))
-        return found
 
     def test_flips(self):
         random = harness.new_random("flips")
@@ -432,6 +483,18 @@ class Damage(FilesTest):
         result = harness.finish(process)
         self.assertEqual((result.lines[-1], result.status), (b"new", 5))
         self.assertEqual(self.lost(result), set(range(first, following)))
+
+    def test_sound_batches_at_the_end_whose_offsets_fall(self):
+        first = batch(0, [b"a"], last_delta=5)
+        for tail in (batch(1, [b"b"]), batch(1, [b"b"]) + batch(2, [b"c"]), batch(2, [b"c"]) + b"xyz"):
+            path = self.write("t-0/00000000000000000000.log", first, tail)
+            for operand in (path, os.path.dirname(path)):
+                result = self.files(operand, status=5)
+                self.assertEqual(result.lines, [b"a"])
+                self.assertIn("%s position %d " % (path, len(first)), result.text)
+                result = self.files(operand, "--skip-corrupt", status=5)
+                self.assertEqual((result.lines, self.lost(result)), ([b"a"], set()))
+                self.assertIn("no offsets", result.text)
 
     def test_records_inside_that_cannot_be_decoded(self):
         path = self.write("t-0/00000000000000000000.log", batch(0, [b"a"]), batch(1, [b"b", b"c"], 1), batch(3, [b"d"]))
