@@ -92,7 +92,7 @@ Scan BatchScanner::next() {
     if (!offset_is_credible(size)) return invalid("its offset does not fit what follows");
     batch_ = window_.view(position_, size).first(size);
   }
-  if (header_.last_offset() >= limit_) return invalid("its offsets reach into the next segment");
+  if (header_.last_offset() >= limit_) return invalid(too_far);
   next_position_ = position_ + header_.size();
   expected_ = header_.next_offset();
   return Scan::batch;

@@ -36,6 +36,8 @@ class BatchScanner {
   std::int64_t next_position() const { return next_position_; }
   Offset expected() const { return expected_; }
   const char* fault() const { return fault_; }
+  // The fault of a sound batch, header(): it reaches up to the limit.
+  bool reaches_too_far() const { return fault_ == too_far; }
   // The fault of a batch whose checksum is right: its offset does not rise.
   bool falls();
 
@@ -45,6 +47,8 @@ class BatchScanner {
   void set_largest(std::size_t size) { largest_ = size; }
 
  private:
+  static constexpr const char* too_far = "its offsets reach into the next segment";
+
   Scan cut_short(bool is_v2, const char* why);
   Scan invalid(const char* why);
   format::BatchHeader looked_into(const format::BatchHeader& wrapper, std::span<const char> message);

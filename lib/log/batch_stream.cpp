@@ -15,6 +15,7 @@ namespace partlog::log {
 
 namespace {
 
+constexpr const char* missing_start = "the first segment is missing, or files of a broker were put here";
 constexpr int stale_retries = 5;
 constexpr std::int64_t racy_ms = 1000;  // a directory that changed so shortly before it was listed may change again unseen
 
@@ -60,10 +61,13 @@ bool BatchStream::next_in_open_segments() {
   if (!open_) locate();
   fresh_ = false;
   while (open_) {
+    const auto expected = open_->scanner.expected();
     switch (open_->scanner.next()) {
       case Scan::batch:
         if (loss_) [[unlikely]]
           tell_loss(header().base_offset);
+        if (header().base_offset > position_ && is_hole_inside(expected)) [[unlikely]]
+          break;  // look once more
         if (header().last_offset() >= position_) return true;
         break;
       case Scan::end:
@@ -79,12 +83,22 @@ bool BatchStream::next_in_open_segments() {
 // False, if the position may stand there.
 bool BatchStream::is_end() {
   if (loss_) tell_loss(open_ ? open_->scanner.expected() : loss_->first);
+  if (too_far_) tell_too_far();
   if (open_ && position_ <= open_->scanner.expected()) return false;
   const auto end = std::max(open_ ? open_->scanner.expected() : Offset{0}, directory_.log_start());
   if (position_ <= end) return false;
   seek(position_);
   throw Error(ErrorCode::offset_out_of_range,
               directory_.path() + ": offset " + number(position_.value) + " is beyond the end offset " + number(end.value));
+}
+
+// What reached into later segments, and was not in them either.
+void BatchStream::tell_too_far() {
+  auto range = *std::exchange(too_far_, std::nullopt);
+  if (!open_ || range.next <= open_->scanner.expected()) return;
+  range.first = std::max(position_, open_->scanner.expected());
+  range.reason = "they stand in a segment that ends before them";
+  if (range.first < range.next) take_loss_(range);
 }
 
 // Not another topic, made anew under the same name, whose offsets say nothing about the old one's.
@@ -245,6 +259,9 @@ bool BatchStream::damaged() {
   const auto& path = open_->file.path();
   if (!take_loss_ && scanner.expected() >= position_)
     throw_damaged(path, scanner.position(), scanner.expected(), scanner.fault());
+  if (take_loss_ && scanner.reaches_too_far() && (!too_far_ || too_far_->next < scanner.header().next_offset())) {
+    too_far_ = {path, {scanner.position()}, {scanner.position()}, scanner.expected(), scanner.header().next_offset(), ""};
+  }
   const auto end = end_of_damage(open_->file, scanner.position(), scanner.expected());
   lose({path,
         {scanner.position()},
@@ -263,10 +280,13 @@ std::optional<Offset> BatchStream::behind_wrong_batch_at_end() const {
   std::array<char, format::batch_header_size> bytes;
   const auto got = open_->file.read_at(bytes, scanner.position());
   const auto header = format::read_whole_header(std::span<const char>(bytes).first(got));
-  const bool is_whole = header && format::header_fault(*header) == nullptr && header->base_offset <= scanner.expected() &&
+  // A flipped bit in the offset must not cover what follows.
+  const bool is_last = strict_ && !has_successor(open_->base);
+  const auto largest = scanner.expected() + (is_last ? std::numeric_limits<std::int32_t>::max() : 0);
+  const bool is_whole = header && format::header_fault(*header) == nullptr && header->base_offset <= largest &&
                         (scanner.falls() || header->size() == open_->file.size() - scanner.position());
   if (directory_.on_network() || !is_whole) return std::nullopt;
-  return header->base_offset == scanner.expected() ? header->next_offset() : scanner.expected();
+  return header->base_offset >= scanner.expected() ? header->next_offset() : scanner.expected();
 }
 
 void BatchStream::lose(const LostRange& range) {
@@ -311,9 +331,24 @@ void BatchStream::look_at_hole(Offset from, Offset below) {
   if (directory_.is_dense() && (!nothing_before || directory_.has_index_between(from + 1, below))) {
     missing(from, below, below);
   } else if (notice_) {
-    notice_(directory_.path() + ": offsets " + number(from.value) + " to " + number(below.value - 1) +
-            " are not there: compaction emptied that part of the log, or a segment is missing");
+    notice_(directory_.path() + ": offsets " + number(from.value) + " to " + number(below.value - 1) + " are not there: " +
+            (directory_.is_dense() ? missing_start : "compaction emptied that part of the log, or a segment is missing"));
   }
+}
+
+// Before the batch that was just read. True: it is to be read again.
+bool BatchStream::is_hole_inside(Offset expected) {
+  const auto from = std::max(position_, expected);
+  const auto below = header().base_offset;
+  if (from >= below || !directory_.is_dense()) return false;
+  const auto position = open_->scanner.position();
+  if (!hole_reread_ || *hole_reread_ != below) {
+    hole_reread_ = below;
+    open_ = open_at(open_->base, position, expected, false);
+    return true;
+  }
+  if (!is_told_as_lost(from, below)) missing(open_->file.path(), position, from, below, "no batch holds the offsets before it");
+  return false;
 }
 
 bool BatchStream::is_told_as_lost(Offset from, Offset below) const {
@@ -338,17 +373,24 @@ void BatchStream::look_at_missing_start() {
     missing(position_, first, first);
   } else if (notice_) {
     notice_(directory_.path() + ": offsets " + number(position_.value) + " to " + number(first.value - 1) +
-            " are not there: the first segment begins with " + number(first.value));
+            " are not there: the first segment begins with " + number(first.value) +
+            (directory_.is_dense() ? std::string("; ") + missing_start : ""));
   }
 }
 
 void BatchStream::missing(Offset from, Offset below, Offset segment) {
-  const auto path = directory_.segment(segment).log();
-  const auto offsets = "offsets " + number(from.value) + " to " + number(below.value - 1);
   const bool overlap = from == segment;
-  const auto reason = overlap ? "the segment before this one reaches into it" : "no segment holds the offsets before it";
-  if (!take_loss_) throw Error(ErrorCode::damaged, path + " position 0 (" + offsets + "): " + reason);
-  take_loss_({path, {0}, {0}, from, below, reason});
+  missing(directory_.segment(segment).log(), 0, from, below,
+          overlap ? "the segment before this one reaches into it" : "no segment holds the offsets before it");
+}
+
+void BatchStream::missing(std::string path, std::int64_t position, Offset from, Offset below, const char* reason) {
+  if (!take_loss_) {
+    seek(position_);
+    throw Error(ErrorCode::damaged, path + " position " + number(position) + " (offsets " + number(from.value) + " to " +
+                                        number(below.value - 1) + "): " + reason);
+  }
+  take_loss_({path, {position}, {position}, from, below, reason});
   position_ = std::max(position_, below);
 }
 

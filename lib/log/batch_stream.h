@@ -102,10 +102,13 @@ class BatchStream {
   std::optional<Offset> behind_wrong_batch_at_end() const;
   void lose(const LostRange& range);
   void tell_loss(Offset next);
+  void tell_too_far();
   void look_at_hole(Offset from, Offset below);
   bool is_told_as_lost(Offset from, Offset below) const;
   void look_at_missing_start();
+  bool is_hole_inside(Offset expected);
   void missing(Offset from, Offset below, Offset segment);
+  void missing(std::string path, std::int64_t position, Offset from, Offset below, const char* reason);
   std::optional<format::BatchHeader> batch_of(const format::TimeIndexEntry& entry, Offset base) const;
   template <class Predicate>
   bool scan_segment(Offset from, std::optional<Offset> below, Predicate is_right);
@@ -129,10 +132,12 @@ class BatchStream {
     std::int64_t position;
     std::int64_t size;
   };
+  std::optional<Offset> hole_reread_;  // there is a hole before this offset, also when it was read again
   TakeLoss take_loss_;
   Notice notice_;
-  std::optional<LostRange> loss_;  // passed over, up to an offset that is not known yet
-  std::optional<Torn> torn_;       // known to be a torn tail, not damage, as long as the file has this size
+  std::optional<LostRange> loss_;     // passed over, up to an offset that is not known yet
+  std::optional<LostRange> too_far_;  // passed over, because it reaches into the next segment: what ends last
+  std::optional<Torn> torn_;          // known to be a torn tail, not damage, as long as the file has this size
 };
 
 }  // namespace partlog::log

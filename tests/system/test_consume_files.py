@@ -438,17 +438,47 @@ class Damage(FilesTest):
             f.write(good)
 
     def test_segments_swapped(self):
-        one, other = self.logs[1], self.logs[3]
-        shutil.move(one, one + ".x")
-        shutil.move(other, one)
-        shutil.move(one + ".x", other)
-        first = int(os.path.basename(one)[:20])
-        plain = self.read(status=5)
-        self.assertEqual(plain.lines, self.whole[:first])
-        skipping = self.read("--skip-corrupt", status=5)
-        rows = [int(line.split()[0]) for line in skipping.lines]
-        self.assertTrue(all(a < b for a, b in zip(rows, rows[1:])), rows)
-        self.assertEqual(set(rows) | self.lost(skipping), set(range(len(self.whole))))
+        for one, other in ((1, 3), (0, 2), (1, -1), (0, -1), (-2, -1)):
+            one, other = self.logs[one], self.logs[other]
+            with self.subTest(one=one, other=other):
+                def swap():
+                    shutil.move(one, one + ".x")
+                    shutil.move(other, one)
+                    shutil.move(one + ".x", other)
+                swap()
+                first = int(os.path.basename(one)[:20])
+                plain = self.read(status=5)
+                self.assertEqual(plain.lines, self.whole[:first])
+                skipping = self.read("--skip-corrupt", status=5)
+                rows = [int(line.split()[0]) for line in skipping.lines]
+                self.assertTrue(all(a < b for a, b in zip(rows, rows[1:])), rows)
+                self.assertEqual(set(rows) | self.lost(skipping), set(range(len(self.whole))))
+                self.assertFalse(set(rows) & self.lost(skipping))
+                swap()
+
+    def test_batch_cut_out(self):
+        for number in (1, 30, len(self.batches) - 2):
+            log, position, size, first, following = self.batches[number]
+            with open(log, "rb") as f:
+                good = f.read()
+            with open(log, "wb") as f:
+                f.write(good[:position] + good[position + size:])
+            lost = set(range(first, following))
+            self.check(first, lost)
+            for start in (first, first + 1, following - 1, following):
+                result = self.read("-o", str(start), "--skip-corrupt", status=5 if start < following else 0)
+                self.assertEqual((result.lines, self.lost(result)), (self.whole[following:], set(range(start, following))))
+            self.assertEqual(self.read("--skip-corrupt", "--tail", "400", status=None).lines, (self.whole[:first] + self.whole[following:])[-400:])
+            self.assertEqual(self.run_program("consume", "--files", self.partition()).err, b"")
+            told = os.path.join(self.partition(), "lost-offsets")
+            with open(told, "w", encoding="utf-8") as f:
+                f.write("%d %d 1000\n" % (first, following - 1))
+            result = self.read()
+            self.assertEqual(result.lines, self.whole[:first] + self.whole[following:])
+            self.assertIn("offsets %d to %d are lost" % (first, following - 1), result.text)
+            os.remove(told)
+            with open(log, "wb") as f:
+                f.write(good)
 
     def test_segment_deleted(self):
         for log, behind in zip(self.logs[1:3], self.logs[2:4]):
@@ -468,6 +498,14 @@ class Damage(FilesTest):
         result = self.read()
         self.assertEqual(result.lines, self.whole[first:])
         self.assertIn("offsets 0 to %d are not there" % (first - 1), result.text)
+        self.assertIn("the first segment is missing", result.text)
+        self.assertNotIn("compact", result.text)
+        with open(self.logs[0], "wb"):
+            pass
+        result = self.read()
+        self.assertEqual(result.lines, self.whole[first:])
+        self.assertIn("the first segment is missing", result.text)
+        self.assertNotIn("compact", result.text)
         with open(os.path.join(self.partition(), "log-start-offset"), "w", encoding="utf-8") as f:
             f.write("%d\n" % first)
         self.assertEqual(self.read().err, b"")
