@@ -324,7 +324,7 @@ void BatchStream::look_at_hole(Offset from, Offset below) {
     throw Error(ErrorCode::offset_out_of_range, directory_.path() + ": offset " + number(position_.value) +
                                                     " is below the log start offset " + number(start.value));
   }
-  from = std::max(from, start);
+  from = std::max({from, start, position_});
   if (from >= below || is_told_as_lost(from, below)) return;
   // Whoever puts a broker's segments into a new topic may leave its first, empty one beside them.
   const bool nothing_before = from == start && open_->scanner.next_position() == 0;

@@ -58,9 +58,9 @@ class DiffTest(harness.Test):
 
     def test_records_that_one_store_has_not(self):
         """As compaction leaves them: the base offset, outside of the checksum, of the last batch is raised."""
-        self.create("t")
+        self.create("t", cleanup_policy="compact")
         for n in range(4):
-            self.produce(b"a\nb\n")
+            self.produce(b"k:a\nk:b\n", "-K:")
         self.copy_store()
         sizes = os.path.getsize(self.copy_log()) // 4
 
