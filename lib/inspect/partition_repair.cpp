@@ -123,7 +123,7 @@ class Repair {
   void plan() {
     state_ = context_.start();
     if (concerns_segments()) {
-      salvage_ = inspect::survey(context_, state_, options_.check);
+      salvage_ = inspect::survey(context_, state_, missing(), options_.check);
       for (std::size_t i = salvage_.segments.size(); i-- > 0;) {
         if (!SegmentMaker(salvage_, i).is_right()) segments_.push_back(i);
       }
@@ -134,6 +134,17 @@ class Repair {
       if (finding.kind == Kind::damage && !finding.file.ends_with(format::log_suffix)) plan_small(name_of(finding.file));
     }
     if (!result_.lost.empty()) result_.list = format::lost_offsets_path(context_.directory);
+  }
+
+  // Where the check says that something is missing, as far as it tells where that ends.
+  LostRanges missing() const {
+    LostRanges ranges;
+    for (const auto& finding : findings_) {
+      if (finding.kind == Kind::damage && finding.first_offset && finding.last_offset &&
+          *finding.first_offset <= *finding.last_offset)
+        ranges.emplace_back(*finding.first_offset, *finding.last_offset);
+    }
+    return inspect::merged(std::move(ranges));
   }
 
   void find_lost() {
@@ -147,16 +158,7 @@ class Repair {
     const auto end = taken.empty() ? salvage_.segments.back().base : taken.back().second + 1;
     if (context_.is_ours && end < salvage_.end)
       candidates.emplace_back(std::max(end, salvage_.segments.front().base), salvage_.end - 1);
-    std::sort(candidates.begin(), candidates.end());
-    LostRanges merged;
-    for (const auto& [first, last] : candidates) {
-      if (!merged.empty() && first <= merged.back().second + 1) {
-        merged.back().second = std::max(merged.back().second, last);
-      } else {
-        merged.emplace_back(first, last);
-      }
-    }
-    result_.lost = inspect::without(inspect::without(merged, taken), context_.lost);
+    result_.lost = inspect::without(inspect::without(inspect::merged(std::move(candidates)), taken), context_.lost);
     // Offsets that were lost at the end may have been told to somebody: the next append goes behind them.
     is_bumped_ = context_.is_ours && end < salvage_.end && salvage_.end > salvage_.segments.back().base;
   }

@@ -41,8 +41,8 @@ std::vector<format::EpochStart> epochs_of(const PartitionContext& context) {
 
 class Survey {
  public:
-  Survey(const PartitionContext& context, const LogState& known, const CheckOptions& options)
-      : options_(options), known_(known), epochs_(epochs_of(context)) {
+  Survey(const PartitionContext& context, const LogState& known, const LostRanges& missing, const CheckOptions& options)
+      : options_(options), known_(known), missing_(missing), epochs_(epochs_of(context)) {
     result_.segments = segment_paths(context.directory);
   }
 
@@ -127,7 +127,7 @@ class Survey {
     auto& runs = result_.runs;
     const bool is_plain = !run.offset && !run.epoch;
     if (!is_broken_ && is_plain && runs.back().end == run.position && runs.back().next <= run.first && was_plain_ &&
-        strange_.back() == is_strange_) {
+        strange_.back() == is_strange_ && !is_missing(runs.back().next, run.first)) {
       runs.back().end = run.end;
       runs.back().next = run.next;
     } else {
@@ -136,6 +136,14 @@ class Survey {
     }
     is_broken_ = false;
     was_plain_ = is_plain;
+  }
+
+  // Whether the offsets from `first` to below `next` should be there. What a compaction has left out does not end a run.
+  bool is_missing(Offset first, Offset next) const {
+    if (first >= next) return false;
+    const auto at = std::lower_bound(missing_.begin(), missing_.end(), first,
+                                     [](const auto& range, Offset offset) { return range.second < offset; });
+    return at != missing_.end() && at->first < next;
   }
 
   std::optional<std::int32_t> epoch_at(Offset offset) const {
@@ -165,6 +173,7 @@ class Survey {
 
   const CheckOptions& options_;
   const LogState& known_;
+  const LostRanges& missing_;
   std::vector<format::EpochStart> epochs_;
   Salvage result_;
   std::vector<bool> strange_;  // of each run: its offsets do not fit where it stands
@@ -214,23 +223,27 @@ class BatchWriter {
   std::int64_t size_ = 0;
 };
 
-Salvage survey(const PartitionContext& context, const LogState& known, const CheckOptions& options) {
-  return Survey(context, known, options).run();
+Salvage survey(const PartitionContext& context, const LogState& known, const LostRanges& missing, const CheckOptions& options) {
+  return Survey(context, known, missing, options).run();
+}
+
+LostRanges merged(LostRanges ranges) {
+  std::sort(ranges.begin(), ranges.end());
+  LostRanges apart;
+  for (const auto& [first, last] : ranges) {
+    if (!apart.empty() && first <= apart.back().second + 1) {
+      apart.back().second = std::max(apart.back().second, last);
+    } else {
+      apart.emplace_back(first, last);
+    }
+  }
+  return apart;
 }
 
 LostRanges covered(const std::vector<Run>& runs) {
   LostRanges ranges;
-  for (const auto& run : runs) {
-    const auto first = run.start();
-    const auto last = run.stop() - 1;
-    if (!ranges.empty() && first <= ranges.back().second + 1) {
-      ranges.back().second = std::max(ranges.back().second, last);
-    } else {
-      ranges.emplace_back(first, last);
-    }
-  }
-  std::sort(ranges.begin(), ranges.end());
-  return ranges;
+  for (const auto& run : runs) ranges.emplace_back(run.start(), run.stop() - 1);
+  return merged(std::move(ranges));
 }
 
 LostRanges without(const LostRanges& ranges, const LostRanges& taken) {
@@ -257,11 +270,15 @@ SegmentMaker::SegmentMaker(const Salvage& salvage, std::size_t number)
 }
 
 bool SegmentMaker::is_right() const {
-  const auto size = salvage_.sizes[number_];
-  if (runs_.empty()) return size == 0;
-  const auto& run = *runs_.front();
-  return runs_.size() == 1 && run.file == number_ && run.position == 0 && run.end == size && !run.offset && !run.epoch &&
-         run.first >= base_ && run.next <= limit_;
+  std::int64_t position = 0;
+  Offset next = base_;
+  for (const auto* run : runs_) {
+    const bool goes_on = run->file == number_ && run->position == position && run->first >= next;
+    if (!goes_on || run->offset || run->epoch) return false;
+    position = run->end;
+    next = run->next;
+  }
+  return position == salvage_.sizes[number_] && next <= limit_;
 }
 
 void SegmentMaker::write(const std::string& path, const InspectOptions& options) const {

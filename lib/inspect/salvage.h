@@ -34,7 +34,10 @@ struct Salvage {
   Offset end;             // the log ends there, or did before something at the end was lost
 };
 
-Salvage survey(const PartitionContext& context, const LogState& known, const CheckOptions& options);
+// `missing`: offsets that are said to be missing, by ascending ones, apart from each other; a run does not reach over them.
+Salvage survey(const PartitionContext& context, const LogState& known, const LostRanges& missing, const CheckOptions& options);
+// The same ranges, by ascending offsets and apart from each other.
+LostRanges merged(LostRanges ranges);
 
 // The ranges that some run holds, by ascending offsets.
 LostRanges covered(const std::vector<Run>& runs);

@@ -82,7 +82,8 @@ class SegmentCheck {
       return;
     }
     const bool has_holes = batch.count >= 0 && batch.count != batch.last_offset - batch.base_offset + 1;
-    if ((has_holes && !batch.is_control()) || (batch.magic < 2 && is_behind_gap(batch))) state_.has_holes = true;
+    const bool is_compacted = (has_holes && !batch.is_control()) || batch.delete_horizon();
+    if (is_compacted || (batch.magic < 2 && is_behind_gap(batch))) state_.has_holes = true;
     judge_gap(batch);
     close_pending();
     state_.next = std::max(state_.next.value_or(batch.next_offset()), batch.next_offset());
@@ -168,8 +169,8 @@ class SegmentCheck {
     CheckFinding found = at(position, position, Kind::damage, "the offsets in front of it are missing");
     found.first_offset = range->first;
     found.last_offset = range->second;
+    if (state_.has_all()) return add(std::move(found));
     const bool is_inside = position.value > 0;
-    if (is_inside ? state_.has_all_inside() : state_.has_all_segments()) return add(std::move(found));
     if (state_.has_holes || is_inside || !segment_.has_segment_before) return;
     found.kind = Kind::note;
     found.reason =
@@ -251,7 +252,7 @@ class SegmentCheck {
     const auto known = state_.synced ? std::min(*base_, state_.synced->offset) : from;
     if (const auto range = not_listed(from, *base_, lost_)) {
       CheckFinding found = at({0}, {0}, Kind::note, "the segment is empty, and begins behind the end of the log");
-      if (from < known && state_.has_all_segments()) {
+      if (from < known && state_.has_all()) {
         found.kind = Kind::damage;
         found.reason = "the offsets in front of it are missing, though they were on stable storage once";
       }

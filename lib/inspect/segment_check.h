@@ -30,9 +30,8 @@ struct LogState {
   std::uint64_t batches = 0;
   std::uint64_t records = 0;
 
-  // Whether offsets that are not there are missing: inside a segment, or between two.
-  bool has_all_inside() const { return is_dense && !has_holes; }
-  bool has_all_segments() const { return (is_dense || is_keyless) && !has_holes; }
+  // Whether offsets that are not there are missing.
+  bool has_all() const { return (is_dense || is_keyless) && !has_holes; }
 };
 
 // Offsets that a repair has written down as lost, by ascending first ones, apart from each other.

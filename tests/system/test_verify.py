@@ -295,6 +295,49 @@ class FiveSegments(VerifyTest):
         return batches
 
 
+class Lost(VerifyTest):
+    """What a repair cannot keep is in the list, whatever was wrong: a check behind it finds nothing."""
+
+    def setUp(self):
+        super().setUp()
+        self.expect_sound = False
+
+    def batches(self, count):
+        self.create()
+        for n in range(count):
+            self.produce(b"r%d\nr%d\n" % (2 * n, 2 * n + 1), "--timestamp", "2024-05-01")
+        with open(self.log_path(), "rb") as f:
+            data = f.read()
+        size = 12 + struct.unpack(">i", data[8:12])[0]
+        self.assertEqual(len(data), count * size)
+        return [data[at:at + size] for at in range(0, len(data), size)]
+
+    def check_lost(self, data, lost):
+        """Of that as our log and as a broker's."""
+        broker = os.path.join(self.directory, "kafka", "t-0")
+        shutil.rmtree(broker, ignore_errors=True)
+        os.makedirs(broker)
+        for path in (self.partition() + "/recovery-point", self.partition() + "/lost-offsets", *glob.glob(self.partition() + "/*index")):
+            if os.path.exists(path):
+                os.unlink(path)
+        for directory in (self.partition(), broker):
+            log = os.path.join(directory, os.path.basename(self.log_path()))
+            with self.subTest(log):
+                with open(log, "wb") as f:
+                    f.write(data)
+                findings, _ = self.verify(directory, status=5)
+                for f in findings:
+                    self.assertLessEqual(f["first_offset"], f["last_offset"])
+                self.run_program("verify", directory, "--repair", "--yes", status=5)
+                with open(directory + "/lost-offsets", encoding="utf-8") as f:
+                    self.assertEqual([tuple(map(int, line.split()[:2])) for line in f], lost)
+                self.clean(directory)
+
+    def test_a_hole_inside_a_segment(self):
+        one, two, three = self.batches(3)
+        self.check_lost(one + three, [(2, 3)])
+
+
 class Forms(VerifyTest):
     def test_files_that_brokers_wrote(self):
         for directory in sorted(glob.glob(os.path.join(FIXTURES, "*", ""))):
