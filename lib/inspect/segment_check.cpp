@@ -107,7 +107,7 @@ class SegmentCheck {
     if (file.records_fault().empty()) return;
     CheckFinding found = at(batch.position, {batch.position.value + batch.size}, Kind::damage, file.records_fault());
     if (static_cast<std::size_t>(batch.size) > options_.inspect.largest_batch) found.kind = Kind::note;
-    found.first_offset = file.records_fault_offset();
+    found.first_offset = batch.base_offset;  // a repair leaves all of it out, what comes before the fault as well
     found.last_offset = batch.last_offset;
     add(std::move(found));
   }

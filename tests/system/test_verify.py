@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import harness
+import segments
 
 FIXTURES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "segments")
 BATCH = 10  # records
@@ -312,6 +313,11 @@ class Lost(VerifyTest):
         self.assertEqual(len(data), count * size)
         return [data[at:at + size] for at in range(0, len(data), size)]
 
+    def sealed(self, base, batch, records=b""):
+        """The batch with other bytes for its records, and with a checksum and a size for them."""
+        body = batch[21:61] + (records or batch[61:])
+        return struct.pack(">qi", base, 9 + len(body)) + batch[12:17] + struct.pack(">I", segments.crc32c(body)) + body
+
     def check_lost(self, data, lost):
         """Of that as our log and as a broker's."""
         broker = os.path.join(self.directory, "kafka", "t-0")
@@ -332,6 +338,11 @@ class Lost(VerifyTest):
                 with open(directory + "/lost-offsets", encoding="utf-8") as f:
                     self.assertEqual([tuple(map(int, line.split()[:2])) for line in f], lost)
                 self.clean(directory)
+
+    def test_records_that_cannot_be_decoded(self):
+        one, two, three = self.batches(3)
+        self.check_lost(one + self.sealed(2, two, two[61:] + b"junk") + three, [(2, 3)])
+        self.check_lost(one + self.sealed(2, two, two[61:-2]) + three, [(2, 3)])
 
     def test_a_hole_inside_a_segment(self):
         one, two, three = self.batches(3)
