@@ -151,6 +151,7 @@ class SegmentCheck {
   // Offsets between the last sound batch and this one.
   void judge_gap(const BatchInfo& batch) {
     if (!state_.next && state_.log_start && *state_.log_start < batch.base_offset) state_.next = state_.log_start;
+    if (!state_.next && pending_) state_.next = base_;  // of a log without a start of its own, the segment's name tells
     if (!is_behind_gap(batch)) return;
     miss(batch.base_offset, batch.position);
   }

@@ -348,6 +348,10 @@ class Lost(VerifyTest):
         one, two, three = self.batches(3)
         self.check_lost(one + three, [(2, 3)])
 
+    def test_the_first_batch(self):
+        one, two, three = self.batches(3)
+        self.check_lost(one[:-1] + b"X" + two + three, [(0, 1)])
+
 
 class Forms(VerifyTest):
     def test_files_that_brokers_wrote(self):
