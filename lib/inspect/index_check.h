@@ -58,7 +58,8 @@ class OffsetIndexCheck {
   // The bytes from `position` to `end` are no sound batch: entries for them are not judged.
   void pass_over(Position position, Position end);
   std::optional<CheckFinding> finish();
-  bool is_missing() const { return !entries_.is_there() || entries_.file_size() == 0; }
+  // `worth_entries`: for a segment of this size there should be some in it.
+  bool is_missing(bool worth_entries) const { return !entries_.is_there() || (worth_entries && entries_.file_size() == 0); }
 
  private:
   std::optional<format::OffsetIndexEntry> next();
@@ -82,6 +83,7 @@ class TimeIndexCheck {
   void add(const BatchInfo& batch);
   void pass_over() { is_behind_damage_ = true; }
   std::optional<CheckFinding> finish();
+  bool is_missing() const { return !entries_.is_there(); }
 
  private:
   std::optional<format::TimeIndexEntry> next();

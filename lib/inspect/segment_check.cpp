@@ -223,12 +223,15 @@ class SegmentCheck {
                  " bytes of it were on stable storage once"));
     }
     const bool has_successor = segment_.next_base || file.has_successor();
-    if (offsets_ && offsets_->is_missing() && end_.value > worth_an_index) {
-      add({Kind::note, sibling(segment_.path, format::index_suffix), {}, {}, {}, {}, "there is no index; --reindex makes one"});
-    }
+    if (offsets_ && end_.value > 0) note_missing(offsets_->is_missing(end_.value > worth_an_index), format::index_suffix);
+    if (times_ && end_.value > 0) note_missing(times_->is_missing(), format::time_index_suffix);
     if (offsets_) add_if(offsets_->finish());
     if (times_) add_if(times_->finish());
     if (end_.value == 0 && base_ && !has_successor) judge_empty_end();
+  }
+
+  void note_missing(bool is_missing, std::string_view suffix) {
+    if (is_missing) add({Kind::note, sibling(segment_.path, suffix), {}, {}, {}, {}, "there is no index; --reindex makes one"});
   }
 
   // What is wrong reaches to the end of the file: up to the next segment all is missing, or up to what was synced.

@@ -155,6 +155,20 @@ void make_directory(const std::string& path) {
   if (system().mkdir(path.c_str(), 0777) != 0) fail("make directory " + path, errno);
 }
 
+TemporaryDirectory::TemporaryDirectory() {
+  const char* parent = std::getenv("TMPDIR");
+  path_ = std::string(parent != nullptr && *parent != '\0' ? parent : "/tmp") + "/partlog-XXXXXX";
+  if (::mkdtemp(path_.data()) == nullptr) fail("make directory " + path_, errno);
+}
+
+TemporaryDirectory::~TemporaryDirectory() {
+  try {
+    remove_tree(path_);
+  } catch (const Error&) {
+    // Whoever has removed it first.
+  }
+}
+
 void require_writable(const std::string& directory, const std::string& operation) {
   if (::faccessat(AT_FDCWD, directory.c_str(), W_OK | X_OK, AT_EACCESS) != 0) fail(operation, errno);
 }

@@ -35,6 +35,20 @@ void remove_tree(const std::string& path);  // everything below, then itself; mi
 // Makes names that were made, renamed or removed in this directory durable.
 void sync_directory(const std::string& path);
 
+// A new directory for temporary files, in TMPDIR or /tmp, that is removed with all in it in the end.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory();
+  ~TemporaryDirectory();
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
 // The whole of a small file; Error(damaged) if it is larger than `limit`. nullopt if it is not there.
 std::optional<std::string> read_file(const std::string& path, std::size_t limit = 1 << 20);
 
