@@ -130,6 +130,7 @@ class Repair {
       find_lost();
     }
     for (const auto i : segments_) result_.replaced.push_back(name_of(salvage_.segments[i].path));
+    if (is_synced_behind_end()) result_.replaced.emplace_back("recovery-point");
     for (const auto& finding : findings_) {
       if (finding.kind == Kind::damage && !finding.file.ends_with(format::log_suffix)) plan_small(name_of(finding.file));
     }
@@ -161,6 +162,14 @@ class Repair {
     result_.lost = inspect::without(inspect::without(inspect::merged(std::move(candidates)), taken), context_.lost);
     // Offsets that were lost at the end may have been told to somebody: the next append goes behind them.
     is_bumped_ = context_.is_ours && end < salvage_.end && salvage_.end > salvage_.segments.back().base;
+  }
+
+  // The recovery point names a place that is not there, though nothing else is wrong with its segment.
+  bool is_synced_behind_end() const {
+    for (std::size_t i = 0; i < salvage_.segments.size() && state_.synced; ++i) {
+      if (salvage_.segments[i].base == state_.synced->segment) return state_.synced->position.value > salvage_.sizes[i];
+    }
+    return false;
   }
 
   // A small file that is damaged, where what it should say is known.

@@ -455,6 +455,21 @@ class Forms(VerifyTest):
                 did = self.run_program("verify", "--reindex", "t").out.decode().splitlines()
                 self.assertEqual([line.replace("would be ", "") for line in said], did)
 
+    def test_a_recovery_point_behind_the_end(self):
+        self.create()
+        self.produce(b"a\n")
+        point = self.partition() + "/recovery-point"
+        with open(point, encoding="utf-8") as f:
+            text = f.read()
+        size = str(os.path.getsize(self.log_path()))
+        with open(point, "w", encoding="utf-8") as f:
+            f.write(text.replace(size, "9" + size))
+        self.verify("t", status=5)
+        self.run_program("verify", "t", "--repair", "--yes", status=5)
+        self.clean("t")
+        with open(point, encoding="utf-8") as f:
+            self.assertEqual(f.read(), text)
+
     def test_in_dir_of_nobody(self):
         self.need_root("another user")
         self.create()
