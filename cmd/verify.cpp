@@ -142,9 +142,7 @@ class Verify : public Command {
 
   // Nothing is taken from what groups have committed: where that is past the end, reset-offset sets it anew.
   void repair(const std::string& directory) {
-    const auto result = repair_partition(directory, mend_, [this](const CheckFinding& finding) { shown_->finding(finding); });
-    shown_->repaired(directory, result, dry_run_);
-    if (result.before == Verdict::damaged) outcome_.fail(status_damaged);
+    shown_->repaired(directory, repair_partition(directory, mend_, taker()), dry_run_);
   }
 
   void path(const std::string& path) {

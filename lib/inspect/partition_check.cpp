@@ -152,7 +152,7 @@ class PartitionCheck {
     if (kind == FileKind::unknown || kind == FileKind::batches || kind == FileKind::json) return false;
     if (kind == FileKind::offset_index || kind == FileKind::time_index) return false;  // with their segment
     const auto status = os::status_of(path);
-    return status && status->is_regular;
+    return status && (status->is_regular || status->is_directory);
   }
 
   static Findings side_file(const std::string& path) {
@@ -160,7 +160,8 @@ class PartitionCheck {
       return inspect::check_side_file(path, file_kind(path));
     } catch (const Error& error) {
       if (error.code() == ErrorCode::not_found) return {};  // replaced, or on its way out
-      throw;
+      if (error.code() != ErrorCode::io) throw;
+      return {{Kind::damage, path, {}, {}, {}, {}, error.what()}};
     }
   }
 
@@ -227,7 +228,7 @@ class PartitionCheck {
       if (id == context_.topic_id) return;
       found.push_back({Kind::damage, path, {}, {}, {}, {}, "the topic id " + id + " is not the topic's, " + context_.topic_id});
     } catch (const Error& error) {
-      if (error.code() != ErrorCode::damaged) throw;  // told with the file
+      if (error.code() != ErrorCode::damaged && error.code() != ErrorCode::io) throw;  // told with the file
     }
   }
 
@@ -240,7 +241,7 @@ class PartitionCheck {
       const auto fault = read_leader_epochs(path, [&](const EpochEntry& entry) { last = entry.epoch; });
       if (fault || last == no_epoch || state_.epoch <= last) return;
     } catch (const Error& error) {
-      if (error.code() != ErrorCode::not_found) throw;
+      if (error.code() != ErrorCode::not_found && error.code() != ErrorCode::io) throw;  // told with the file
       return;
     }
     auto finding = state_.epoch_place.value_or(CheckFinding{Kind::damage, segments.back().path, {}, {}, {}, {}, {}});

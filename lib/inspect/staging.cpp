@@ -101,6 +101,10 @@ std::string Staging::commit(const std::vector<std::string>& names) const {
   std::vector<Step> steps;
   std::string plan;
   for (const auto& name : names) {
+    // No file can take the place of a directory, which somebody has put there.
+    if (const auto status = os::status_of(target(name)); status && status->is_directory) {
+      os::rename_path(target(name), kept + '/' + name);
+    }
     steps.push_back({name, size_of(target(name))});
     plan += name + " " + std::to_string(steps.back().old_size) + "\n";
     if (steps.back().old_size >= 0) os::link_or_copy(target(name), kept + '/' + name);

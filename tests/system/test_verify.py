@@ -455,6 +455,26 @@ class Forms(VerifyTest):
                 did = self.run_program("verify", "--reindex", "t").out.decode().splitlines()
                 self.assertEqual([line.replace("would be ", "") for line in said], did)
 
+    def test_directories_in_the_place_of_small_files(self):
+        self.expect_sound = False
+        for name in ("leader-epoch-checkpoint", "recovery-point", "log-start-offset", "partition.metadata"):
+            with self.subTest(name):
+                self.create(name)
+                for text in (b"a\n", b"b\n"):
+                    self.produce(text, topic=name)
+                path = self.partition(name) + "/" + name
+                os.unlink(path)
+                os.mkdir(path)
+                findings, summaries = self.verify(name, status=5)
+                self.assertEqual([f["file"] for f in findings], [path])
+                self.assertEqual(summaries[0]["records"], 2)
+                with open(self.log_path(name), "r+b") as f:
+                    f.seek(65)
+                    f.write(b"ZZ")
+                self.run_program("verify", name, "--repair", "--yes", status=5)
+                self.clean(name)
+                self.assertTrue(os.path.isdir(self.partition(name) + "/before-repair.1/" + name))
+
     def test_a_recovery_point_behind_the_end(self):
         self.create()
         self.produce(b"a\n")
