@@ -335,9 +335,7 @@ void Consume::left_out(const LostRange& range) {
   if (told_.size() < most_remembered && !told_.emplace(range.path, range.position, range.first).second) return;
   std::string text = range.path + " position " + std::to_string(range.position.value);
   if (range.end > range.position) text += " to " + std::to_string(range.end.value);
-  text += range.first < range.next
-              ? ", offsets " + std::to_string(range.first.value) + " to " + std::to_string(range.next.value - 1)
-              : ", no offsets";
+  text += range.first < range.next ? ", " + offsets_text(range.first, range.next - 1) : ", no offsets";
   complain(text + " left out: " + range.reason);
   outcome_.fail(status_damaged);
 }

@@ -57,7 +57,7 @@ struct ExecDelivery::Batch {
   Offset next;
   std::uint64_t records = 0;
 
-  std::string name() const { return origin + " offsets " + std::to_string(first.value) + " to " + std::to_string(last.value); }
+  std::string name() const { return origin + " " + offsets_text(first, last); }
 };
 
 ExecDelivery::ExecDelivery(const Store* store, Filter& filter, Outcome& outcome, Options options, const OutputFormat& format,

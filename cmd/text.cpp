@@ -190,6 +190,11 @@ void append_json_string(std::string& out, std::string_view utf8) {
   out += '"';
 }
 
+std::string offsets_text(Offset first, Offset last) {
+  const auto from = std::to_string(first.value);
+  return first == last ? "offset " + from : "offsets " + from + " to " + std::to_string(last.value);
+}
+
 std::string counted(std::uint64_t count, std::string_view singular) {
   std::string text;
   append_number(text, count);

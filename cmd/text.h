@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "partlog/types.h"
+
 namespace partlog::cmd {
 
 // A whole decimal number with nothing around it (`010` is ten, `-5` minus five); nullopt for anything else or past int64.
@@ -37,6 +39,8 @@ void append_number(std::string& out, Integer value) {
 
 // "1 record", "2 records"
 std::string counted(std::uint64_t count, std::string_view singular);
+// "offset 3", "offsets 3 to 5"
+std::string offsets_text(Offset first, Offset last);
 // The system's words for an errno.
 std::string system_message(int error_number);
 

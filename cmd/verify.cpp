@@ -81,7 +81,7 @@ class Verify : public Command {
   // What fails is told, and does not keep the others from being looked at.
   template <class Work>
   void each(Work work) {
-    if (stop_requested()) return;
+    if (stop_requested() || (shown_ != nullptr && shown_->has_failed())) return;
     try {
       work();
     } catch (const Error& error) {
@@ -171,8 +171,8 @@ class Verify : public Command {
             return;  // lost+found, which only root may list
           }
           if (!is_one) return;
-          partition(entry, [] { return Verdict::clean; });
           any = true;
+          partition(entry, [] { return Verdict::clean; });
         } else if (!repair_ && !reindex_ && file_kind(entry) != FileKind::unknown) {
           file(entry);
         }

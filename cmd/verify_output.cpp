@@ -31,17 +31,21 @@ std::string_view verdict_name(Verdict verdict) {
 }
 
 std::string offsets_text(const CheckFinding& finding) {
-  const auto first = std::to_string(finding.first_offset->value);
-  if (!finding.last_offset) return "offsets from " + first + " on";
-  if (*finding.first_offset == *finding.last_offset) return "offset " + first;
-  return "offsets " + first + " to " + std::to_string(finding.last_offset->value);
+  if (!finding.last_offset) return "offsets from " + std::to_string(finding.first_offset->value) + " on";
+  return offsets_text(*finding.first_offset, *finding.last_offset);
+}
+
+void VerifyOutput::flush() {
+  has_failed_ = true;
+  output_.flush();
+  has_failed_ = false;
 }
 
 void VerifyOutput::line(std::string_view text) {
   std::string visible;
   for (char c : text) is_control(c) ? append_escaped(visible, c) : void(visible += c);
   output_.append(visible + "\n");
-  output_.flush();
+  flush();
 }
 
 void VerifyOutput::finding(const CheckFinding& finding) {
@@ -70,7 +74,7 @@ void VerifyOutput::row(std::string_view type, std::string_view verdict, const Ch
   }
   finding.reason.empty() ? rows_.null() : rows_.bytes(Bytes(std::string_view(finding.reason)));
   rows_.end();
-  output_.flush();
+  flush();
 }
 
 void VerifyOutput::summary(const std::string& path, const CheckResult& result, bool is_directory) {
@@ -80,7 +84,7 @@ void VerifyOutput::summary(const std::string& path, const CheckResult& result, b
     if (result.segments > 0)
       text += ", " + counted_of(result.batches, "batch", "batches") + ", " + counted(result.records, "record");
     if (result.first_offset) {
-      text += ", offsets " + std::to_string(result.first_offset->value) + " to " + std::to_string(result.end.value - 1);
+      text += ", " + offsets_text(*result.first_offset, result.end - 1);
     }
     return line(text);
   }

@@ -23,7 +23,11 @@ class VerifyOutput {
   // Of what is not a log: its verdict alone.
   void summary(const std::string& path, Verdict verdict);
 
+  // Standard output takes nothing more.
+  bool has_failed() const { return has_failed_; }
+
  private:
+  void flush();
   bool is_text() const { return !style_.json && !style_.tsv; }
   void line(std::string_view text);
   void step(std::string_view type, const std::string& path, std::string_view reason);
@@ -33,6 +37,7 @@ class VerifyOutput {
   Output& output_;
   Table::Style style_;
   RowOutput rows_;
+  bool has_failed_ = false;
 };
 
 // " of 12 segments" and the like are counted(); this is "offset 3", "offsets 3 to 5", "offsets from 3 on".

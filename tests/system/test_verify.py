@@ -429,7 +429,7 @@ class Forms(VerifyTest):
         self.refused("verify", "--repair", "--reindex", status=2, names=["--reindex"])
         self.refused("verify", "-n", status=2, names=["--repair"])
         self.assertEqual(self.run_program("verify").out.decode(),
-                         self.partition() + ": clean, 1 segment, 1 batch, 1 record, offsets 0 to 0\n")
+                         self.partition() + ": clean, 1 segment, 1 batch, 1 record, offset 0\n")
         head = self.run_program("verify", "--tsv").out.decode().splitlines()[0]
         self.assertEqual(head, "file\ttype\tverdict\tposition\tend_position\tfirst_offset\tlast_offset\tsegments\tbatches\trecords\treason")
 
@@ -489,6 +489,12 @@ class Forms(VerifyTest):
         self.clean("t")
         with open(point, encoding="utf-8") as f:
             self.assertEqual(f.read(), text)
+
+    def test_output_that_cannot_be_written_is_told_once(self):
+        self.run_program("create-topic", "t", "-p", "3")
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([harness.PROGRAM, "-d", self.store, "verify"], stdout=full, stderr=subprocess.PIPE, check=False)
+        self.assertEqual((done.returncode, done.stderr.count(b"\n")), (1, 1), done.stderr)
 
     def test_in_dir_of_nobody(self):
         self.need_root("another user")
