@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 #include <tuple>
+#include <utility>
 
 #include "signals.h"
 
@@ -31,7 +32,7 @@ struct Consumption::Head {
 };
 
 Consumption::Consumption(Filter& filter, Delivery& delivery, PrintDelivery* printer, Outcome& outcome, ConsumptionOptions options)
-    : filter_(filter), delivery_(delivery), printer_(printer), outcome_(outcome), options_(options) {}
+    : filter_(filter), delivery_(delivery), printer_(printer), outcome_(outcome), options_(std::move(options)) {}
 
 void Consumption::run(const Store* store, std::vector<PartitionCursor>& cursors) {
   if (options_.track) track(*store, cursors);

@@ -8,7 +8,8 @@
 
 namespace partlog::cmd {
 
-PartitionCursor::PartitionCursor(const Store& store, std::shared_ptr<const Topic> topic, int partition, const Options& options)
+PartitionCursor::PartitionCursor(const Store& store, const std::shared_ptr<const Topic>& topic, int partition,
+                                 const Options& options)
     : PartitionCursor(
           topic->name + ":" + std::to_string(partition), topic, PartitionName{topic->name, partition},
           [&store, topic, partition, reading = options.reader] { return PartitionReader(store, *topic, partition, reading); },
@@ -19,7 +20,7 @@ PartitionCursor::PartitionCursor(const std::string& path, const Options& options
           path, nullptr, partition_name(path), [path, reading = options.reader] { return PartitionReader(path, reading); },
           options) {}
 
-PartitionCursor::PartitionCursor(std::string name, std::shared_ptr<const Topic> topic, std::optional<PartitionName> origin,
+PartitionCursor::PartitionCursor(std::string name, std::shared_ptr<const Topic> topic, const std::optional<PartitionName>& origin,
                                  std::function<PartitionReader()> open, const Options& options)
     : name_(std::move(name)),
       topic_(std::move(topic)),

@@ -33,7 +33,7 @@ class PartitionCursor {
   };
 
   // Looks up start and end. Error(offset_out_of_range) for a start point outside the log.
-  PartitionCursor(const Store& store, std::shared_ptr<const Topic> topic, int partition, const Options& options);
+  PartitionCursor(const Store& store, const std::shared_ptr<const Topic>& topic, int partition, const Options& options);
   // Of a partition directory, or a file in one, that no store is known of; see PartitionReader.
   PartitionCursor(const std::string& path, const Options& options);
 
@@ -72,7 +72,7 @@ class PartitionCursor {
   PartitionReader& reader();
 
  private:
-  PartitionCursor(std::string name, std::shared_ptr<const Topic> topic, std::optional<PartitionName> origin,
+  PartitionCursor(std::string name, std::shared_ptr<const Topic> topic, const std::optional<PartitionName>& origin,
                   std::function<PartitionReader()> open, const Options& options);
   Offset resolve(const StartPoint& start);
   bool go_on_at_log_start();
