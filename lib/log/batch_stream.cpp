@@ -66,8 +66,8 @@ bool BatchStream::next_in_open_segments() {
       case Scan::batch:
         if (loss_) [[unlikely]]
           tell_loss(header().base_offset);
-        if (header().base_offset > position_ && is_hole_inside(expected)) [[unlikely]]
-          break;  // look once more
+        if (header().base_offset > expected) [[unlikely]]
+          look_at_hole_inside(expected);
         if (header().last_offset() >= position_) return true;
         break;
       case Scan::end:
@@ -336,19 +336,15 @@ void BatchStream::look_at_hole(Offset from, Offset below) {
   }
 }
 
-// Before the batch that was just read. True: it is to be read again.
-bool BatchStream::is_hole_inside(Offset expected) {
+// Before the batch that was just read. A broker's own segments, put into a topic that is not compacted, may have many: one is
+// told of.
+void BatchStream::look_at_hole_inside(Offset expected) {
   const auto from = std::max(position_, expected);
   const auto below = header().base_offset;
-  if (from >= below || !directory_.is_dense()) return false;
-  const auto position = open_->scanner.position();
-  if (!hole_reread_ || *hole_reread_ != below) {
-    hole_reread_ = below;
-    open_ = open_at(open_->base, position, expected, false);
-    return true;
-  }
-  if (!is_told_as_lost(from, below)) missing(open_->file.path(), position, from, below, "no batch holds the offsets before it");
-  return false;
+  if (from >= below || !directory_.is_dense() || is_told_as_lost(from, below) || !notice_ || told_of_hole_) return;
+  told_of_hole_ = true;
+  notice_(place() + ": offsets " + number(from.value) + " to " + number(below.value - 1) +
+          " are not there, and perhaps others: compaction took them away, or a batch is missing");
 }
 
 bool BatchStream::is_told_as_lost(Offset from, Offset below) const {
@@ -384,11 +380,12 @@ void BatchStream::missing(Offset from, Offset below, Offset segment) {
           overlap ? "the segment before this one reaches into it" : "no segment holds the offsets before it");
 }
 
-void BatchStream::missing(std::string path, std::int64_t position, Offset from, Offset below, const char* reason) {
+void BatchStream::missing(const std::string& path, std::int64_t position, Offset from, Offset below, const char* reason) {
   if (!take_loss_) {
+    const Error error(ErrorCode::damaged, path + " position " + number(position) + " (offsets " + number(from.value) + " to " +
+                                              number(below.value - 1) + "): " + reason);
     seek(position_);
-    throw Error(ErrorCode::damaged, path + " position " + number(position) + " (offsets " + number(from.value) + " to " +
-                                        number(below.value - 1) + "): " + reason);
+    throw error;
   }
   take_loss_({path, {position}, {position}, from, below, reason});
   position_ = std::max(position_, below);

@@ -106,9 +106,9 @@ class BatchStream {
   void look_at_hole(Offset from, Offset below);
   bool is_told_as_lost(Offset from, Offset below) const;
   void look_at_missing_start();
-  bool is_hole_inside(Offset expected);
+  void look_at_hole_inside(Offset expected);
   void missing(Offset from, Offset below, Offset segment);
-  void missing(std::string path, std::int64_t position, Offset from, Offset below, const char* reason);
+  void missing(const std::string& path, std::int64_t position, Offset from, Offset below, const char* reason);
   std::optional<format::BatchHeader> batch_of(const format::TimeIndexEntry& entry, Offset base) const;
   template <class Predicate>
   bool scan_segment(Offset from, std::optional<Offset> below, Predicate is_right);
@@ -132,7 +132,7 @@ class BatchStream {
     std::int64_t position;
     std::int64_t size;
   };
-  std::optional<Offset> hole_reread_;  // there is a hole before this offset, also when it was read again
+  bool told_of_hole_ = false;  // inside a segment
   TakeLoss take_loss_;
   Notice notice_;
   std::optional<LostRange> loss_;     // passed over, up to an offset that is not known yet

@@ -21,7 +21,8 @@ namespace partlog::log {
 struct SegmentFiles {
   std::string directory;
   Offset base;
-  std::string file = {};  // the log, where that has another name: nothing belongs to it then
+  std::string file = {};  // NOLINT(readability-redundant-member-init): may be left out. The log, where that has another name:
+                          // nothing belongs to it then
   std::string log() const;
   std::string index() const;
   std::string time_index() const;

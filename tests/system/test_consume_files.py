@@ -67,10 +67,8 @@ class FilesTest(harness.Test):
         """The offsets that stderr lists."""
         found = set()
         for line in result.notices:
-            words = line.split()
-            if "offsets" in words and words[words.index("offsets") - 1] != "no":
-                at = words.index("offsets")
-                found.update(range(int(words[at + 1]), int(words[at + 3]) + 1))
+            for first, last in re.findall(r"\boffsets? (\d+)(?: to (\d+))? left out", line):
+                found.update(range(int(first), int(last or first) + 1))
         return found
 
 
@@ -457,18 +455,20 @@ class Damage(FilesTest):
                 swap()
 
     def test_batch_cut_out(self):
-        for number in (1, 30, len(self.batches) - 2):
+        inside = [n for n in range(1, len(self.batches) - 1) if self.batches[n - 1][0] == self.batches[n][0] == self.batches[n + 1][0]]
+        for number in (inside[0], inside[len(inside) // 2], inside[-1]):
             log, position, size, first, following = self.batches[number]
             with open(log, "rb") as f:
                 good = f.read()
             with open(log, "wb") as f:
                 f.write(good[:position] + good[position + size:])
-            lost = set(range(first, following))
-            self.check(first, lost)
+            # As compaction leaves it, and a broker's own segments may have been put here.
+            result = self.read()
+            self.assertEqual(result.lines, self.whole[:first] + self.whole[following:])
+            self.assertIn("offsets %d to %d are not there" % (first, following - 1), result.text)
+            self.assertEqual(len(result.notices), 1)
             for start in (first, first + 1, following - 1, following):
-                result = self.read("-o", str(start), "--skip-corrupt", status=5 if start < following else 0)
-                self.assertEqual((result.lines, self.lost(result)), (self.whole[following:], set(range(start, following))))
-            self.assertEqual(self.read("--skip-corrupt", "--tail", "400", status=None).lines, (self.whole[:first] + self.whole[following:])[-400:])
+                self.assertEqual(self.read("-o", str(start)).lines, self.whole[following:])
             self.assertEqual(self.run_program("consume", "--files", self.partition()).err, b"")
             told = os.path.join(self.partition(), "lost-offsets")
             with open(told, "w", encoding="utf-8") as f:

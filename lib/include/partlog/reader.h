@@ -42,8 +42,10 @@ struct ReaderOptions {
   std::size_t decompression_limit = 64u << 20;  // largest uncompressed batch; unpacking may take twice that for a moment
   std::size_t largest_batch = 48u << 20;        // as stored; a topic's max.message.bytes counts where it is more
   Isolation isolation = Isolation::uncommitted;
+  // NOLINTBEGIN(readability-redundant-member-init): they may be left out
   std::function<void(const LostRange&)> pass_over{};  // set: damage is told here, and reading goes on behind it
   Notice notice{};                                    // offsets that are not there, for reasons that cannot be told
+  // NOLINTEND(readability-redundant-member-init)
 };
 
 class PARTLOG_EXPORT PartitionReader {
