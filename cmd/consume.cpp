@@ -262,6 +262,7 @@ void Consume::validate_range() {
 }
 
 void Consume::validate_group() {
+  if (exec_ && exec_->empty()) throw UsageError("--exec needs a command; an empty one would take every record and do nothing");
   if (exec_) executing_.command = *exec_;
   if (positions_file_ == "-") throw UsageError("--positions needs a file: standard output is for the records");
   if (exec_batch_) executing_.batch = static_cast<std::uint64_t>(*exec_batch_);
