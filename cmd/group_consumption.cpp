@@ -217,7 +217,7 @@ void GroupConsumption::take(const AssignedPartition& assigned) {
   watch_.reset();
 }
 
-PartitionCursor GroupConsumption::open(const AssignedPartition& assigned, std::shared_ptr<const Topic> topic) {
+PartitionCursor GroupConsumption::open(const AssignedPartition& assigned, const std::shared_ptr<const Topic>& topic) {
   using State = GroupPosition::State;
   const auto name = name_of({topic->name, assigned.partition});
   const auto& position = assigned.position;
@@ -241,7 +241,7 @@ PartitionCursor GroupConsumption::open(const AssignedPartition& assigned, std::s
   } else {
     range.start = {range.reset == Reset::latest ? StartPoint::Kind::end : StartPoint::Kind::beginning, 0};
   }
-  return {store_, std::move(topic), assigned.partition, range};
+  return {store_, topic, assigned.partition, range};
 }
 
 // Without -F one partition after another, so that the order is the same in every run; with it, all in turn.

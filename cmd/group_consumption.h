@@ -55,7 +55,7 @@ class GroupConsumption {
   void consume();
   void rebalance();
   void take(const AssignedPartition& assigned);
-  PartitionCursor open(const AssignedPartition& assigned, std::shared_ptr<const Topic> topic);
+  PartitionCursor open(const AssignedPartition& assigned, const std::shared_ptr<const Topic>& topic);
   void revoke(const TopicPartition& partition);
   bool deliver_some();
   bool finished() const;

@@ -382,10 +382,10 @@ void BatchStream::missing(Offset from, Offset below, Offset segment) {
 
 void BatchStream::missing(const std::string& path, std::int64_t position, Offset from, Offset below, const char* reason) {
   if (!take_loss_) {
-    const Error error(ErrorCode::damaged, path + " position " + number(position) + " (offsets " + number(from.value) + " to " +
-                                              number(below.value - 1) + "): " + reason);
-    seek(position_);
-    throw error;
+    const auto what = path + " position " + number(position) + " (offsets " + number(from.value) + " to " +
+                      number(below.value - 1) + "): " + reason;
+    seek(position_);  // the path may be that of the open segment
+    throw Error(ErrorCode::damaged, what);
   }
   take_loss_({path, {position}, {position}, from, below, reason});
   position_ = std::max(position_, below);
