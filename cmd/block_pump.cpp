@@ -1,6 +1,5 @@
 #include "block_pump.h"
 
-#include <sched.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,6 +18,7 @@
 #include <vector>
 
 #include "pages.h"
+#include "processors.h"
 #include "signals.h"
 
 namespace partlog::cmd {
@@ -35,11 +35,6 @@ constexpr std::size_t longest_rest = 1 << 20;  // of a block's last record, in t
 bool suits(const InputFormat& format) {
   return format.delimiter.size() == 1 && format.skip == 0 && format.count == std::numeric_limits<std::uint64_t>::max() &&
          !format.skip_empty;
-}
-
-int processors() {
-  cpu_set_t set;
-  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
 std::int64_t bytes_left(int descriptor, std::int64_t position) {

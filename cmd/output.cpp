@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 #include <utility>
 
 #include "partlog/error.h"
+#include "processors.h"
 #include "signals.h"
 #include "text.h"
 
@@ -36,11 +36,7 @@ mode_t type_of(int descriptor) {
 
 bool is_pipe(int descriptor) { return type_of(descriptor) == S_IFIFO; }
 
-bool second_thread_helps(int descriptor) {
-  cpu_set_t processors;
-  return type_of(descriptor) == S_IFREG && ::sched_getaffinity(0, sizeof processors, &processors) == 0 &&
-         CPU_COUNT(&processors) > 1;
-}
+bool second_thread_helps(int descriptor) { return type_of(descriptor) == S_IFREG && processors() > 1; }
 
 // Signals do not cut the wait short, but for the one that asks us to end.
 bool becomes_writable(int descriptor, std::chrono::milliseconds within) {
