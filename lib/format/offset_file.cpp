@@ -106,6 +106,7 @@ OffsetFile parse_offset_file(std::string_view text, const std::string& path) {
   const auto metadata = unescaped(fields.text("metadata"));
   if (!metadata) fields.damaged("\"metadata\" has an unknown escape");
   file.metadata = *metadata;
+  file.path_synced = fields.text("path_synced") == "true";
   return file;
 }
 
@@ -119,6 +120,7 @@ std::string format_offset_file(const OffsetFile& file) {
     properties["offset"] = std::to_string(file.offset->value);
     properties["committed_at"] = iso_time(file.committed_at);
   }
+  if (file.path_synced) properties["path_synced"] = "true";
   return format_properties(properties);
 }
 

@@ -1,5 +1,5 @@
 // The committed offset of a group in a partition, as text: properties committed_at, cuts, leader_epoch, member, metadata, offset,
-// topic_id.
+// path_synced, topic_id.
 #pragma once
 
 #include <cstddef>
@@ -20,6 +20,7 @@ struct OffsetFile {
   Timestamp committed_at = no_timestamp;  // no_timestamp as long as there is no offset
   std::string member;
   std::string metadata;  // any bytes; on its line \n, \r, \t, \\ and \xHH stand for what would break it
+  bool path_synced = false;  // the directories above the file are on stable storage
   friend bool operator==(const OffsetFile&, const OffsetFile&) = default;
 };
 

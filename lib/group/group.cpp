@@ -24,7 +24,7 @@ void make_if_absent(const std::string& directory) {
 
 bool is_group(const std::string& directory) { return os::status_of(format::group_lock_path(directory)).has_value(); }
 
-// The lock file comes last: with it the group is there.
+// The lock file comes last: with it the group is there. The first position that is to be durable syncs all this.
 void make_group(const std::string& store, const std::string& directory) {
   make_if_absent(format::groups_path(store));
   make_if_absent(directory);
@@ -32,9 +32,6 @@ void make_group(const std::string& store, const std::string& directory) {
     make_if_absent(part);
   }
   os::FileLock::open(format::group_lock_path(directory));
-  os::sync_directory(directory);
-  os::sync_directory(format::groups_path(store));
-  os::sync_directory(store);
 }
 
 // None where nothing is.
@@ -207,7 +204,12 @@ CommitCheck check_commit_of(const group::GroupFiles& files, const Store& store, 
                                   : " is beyond the end offset " + std::to_string(end.value)) +
                     "; " + present);
   }
-  check.file = {next, topic.id, no_epoch, cuts, os::clock().now(), std::move(check.file.member), std::string(metadata)};
+  check.file.offset = next;
+  check.file.topic_id = topic.id;
+  check.file.leader_epoch = no_epoch;
+  check.file.cuts = cuts;
+  check.file.committed_at = os::clock().now();
+  check.file.metadata = metadata;
   return check;
 }
 
@@ -230,7 +232,8 @@ void Group::commit(const Store& store, const Topic& topic, int partition, Offset
   const auto lock = files.lock_offset(topic.name, partition, wait);
   group::require_current(topic);
   const auto check = check_commit_of(files, store, topic, partition, next, metadata);
-  if (!check.is_there_already) files.store_offset(topic.name, partition, check.file, true);
+  // What a member has stored need not be on stable storage yet.
+  if (!check.is_there_already || !check.file.member.empty()) files.store_offset(topic.name, partition, check.file, true);
 }
 
 class GroupChange::Impl {
@@ -264,7 +267,9 @@ class GroupChange::Impl {
     const auto lock = files_.lock_offset(topic.name, partition, wait_);
     group::require_current(topic);
     const auto cuts = group::cuts_of(topic, partition, files_.on_network());
-    files_.store_offset(topic.name, partition, {offset, topic.id, no_epoch, cuts, os::clock().now(), {}, {}}, true);
+    files_.store_offset(topic.name, partition,
+                        {offset, topic.id, no_epoch, cuts, os::clock().now(), {}, {}, is_path_synced(topic.name, partition)},
+                        true);
   }
 
   bool remove_offset(const std::string& topic, int partition) {
@@ -289,6 +294,16 @@ class GroupChange::Impl {
  private:
   [[noreturn]] void fail_busy(const std::string& what, const MemberInfo& member) const {
     throw Error(ErrorCode::busy, "group \"" + files_.name() + "\": " + what + group::describe(member));
+  }
+
+  // The file may be damaged: a reset is what mends it.
+  bool is_path_synced(const std::string& topic, int partition) const {
+    try {
+      const auto file = files_.offset(topic, partition);
+      return file && file->path_synced;
+    } catch (const Error&) {
+      return false;
+    }
   }
 
   // The live ones. Nobody joins meanwhile.

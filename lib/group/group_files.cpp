@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "format/file_names.h"
 #include "format/properties.h"
@@ -65,7 +66,6 @@ os::FileLock GroupFiles::open_lock(const std::string& parent, const std::string&
 void GroupFiles::make_part(const std::string& directory) const {
   try {
     os::make_directory(directory);
-    os::sync_directory(directory.substr(0, directory.rfind('/')));
   } catch (const Error& error) {
     if (error.code() == ErrorCode::not_found) fail_deleted();
     if (error.code() != ErrorCode::already_exists) throw;
@@ -120,7 +120,15 @@ std::optional<format::OffsetFile> GroupFiles::offset(const std::string& topic, i
   }
 }
 
-void GroupFiles::store_offset(const std::string& topic, int partition, const format::OffsetFile& file, bool durable) const {
+void GroupFiles::sync_path() const {
+  const auto groups = directory_.substr(0, directory_.rfind('/'));
+  for (const auto& directory : {format::offsets_path(directory_), directory_, groups, groups.substr(0, groups.rfind('/'))}) {
+    os::sync_directory(directory);
+  }
+}
+
+void GroupFiles::store_offset(const std::string& topic, int partition, format::OffsetFile file, bool durable) const {
+  if (durable && !std::exchange(file.path_synced, true)) sync_path();
   os::replace_locked_file(format::offset_file_path(directory_, topic, partition), format::format_offset_file(file), durable);
 }
 

@@ -36,7 +36,7 @@ class GroupFiles {
 
   std::optional<format::OffsetFile> offset(const std::string& topic, int partition) const;
   // Under the offset lock.
-  void store_offset(const std::string& topic, int partition, const format::OffsetFile& file, bool durable) const;
+  void store_offset(const std::string& topic, int partition, format::OffsetFile file, bool durable) const;
   bool remove_offset(const std::string& topic, int partition) const;
 
   // As stored, dead members included.
@@ -56,6 +56,7 @@ class GroupFiles {
  private:
   os::FileLock open_lock(const std::string& parent, const std::string& path) const;
   void make_part(const std::string& directory) const;
+  void sync_path() const;
   void require_offset_directories(const std::string& topic) const;
   void forget_what_was_missing(const std::string& topic) const;
   [[noreturn]] void fail_deleted() const;

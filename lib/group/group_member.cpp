@@ -144,18 +144,21 @@ class GroupMember::Impl {
   void commit(const TopicPartition& partition, Offset next, std::int32_t leader_epoch, bool durable) {
     const auto& held = held_by_us(partition);
     const auto lock = files_.lock_offset(partition.topic, partition.partition, wait());
-    const auto present = position_to_change(partition, held);
-    if ((present && *present >= next) || is_gone(held.topic)) return;
-    store_position(partition, held, next, leader_epoch, durable);
+    auto file = position_to_change(partition, held);
+    if ((file.offset && *file.offset >= next) || is_gone(held.topic)) return;
+    file.offset = next;
+    file.leader_epoch = leader_epoch;
+    store_position(partition, held.topic, std::move(file), durable);
   }
 
   Offset start_at(const TopicPartition& partition, Offset offset, bool durable) {
     const auto& held = held_by_us(partition);
     const auto lock = files_.lock_offset(partition.topic, partition.partition, wait());
-    const auto present = position_to_change(partition, held);
-    if (present) return *present;
+    auto file = position_to_change(partition, held);
+    if (file.offset) return *file.offset;
     if (is_gone(held.topic)) return offset;
-    store_position(partition, held, offset, no_epoch, durable);
+    file.offset = offset;
+    store_position(partition, held.topic, std::move(file), durable);
     return offset;
   }
 
@@ -217,11 +220,11 @@ class GroupMember::Impl {
   }
 
   // Under the offset lock.
-  std::optional<Offset> position_to_change(const TopicPartition& partition, const Held& held) const {
-    const auto file = files_.offset(partition.topic, partition.partition);
+  format::OffsetFile position_to_change(const TopicPartition& partition, const Held& held) const {
+    auto file = files_.offset(partition.topic, partition.partition);
     if (!file || file->member != held.member) fail_fenced(partition, "it is another member's by now");
     if (file->topic_id != held.topic.id) fail_fenced(partition, "the topic was made anew");
-    return file->offset;
+    return *std::move(file);
   }
 
   // One that cannot be looked up is not: as long as the offset file has its id, no later topic's position is there.
@@ -233,11 +236,11 @@ class GroupMember::Impl {
     }
   }
 
-  void store_position(const TopicPartition& partition, const Held& held, Offset next, std::int32_t leader_epoch,
-                      bool durable) const {
-    const auto cuts = group::cuts_of(held.topic, partition.partition, store_.on_network());
-    files_.store_offset(partition.topic, partition.partition,
-                        {next, held.topic.id, leader_epoch, cuts, os::clock().now(), held.member, {}}, durable);
+  void store_position(const TopicPartition& partition, const Topic& topic, format::OffsetFile file, bool durable) const {
+    file.cuts = group::cuts_of(topic, partition.partition, store_.on_network());
+    file.committed_at = os::clock().now();
+    file.metadata.clear();
+    files_.store_offset(partition.topic, partition.partition, std::move(file), durable);
   }
 
   AwaitedPartition obstacle(const TopicPartition& partition, std::int64_t now) const {
@@ -570,6 +573,7 @@ class GroupMember::Impl {
                std::to_string(stored->offset->value) + " was committed");
       }
       file.topic_id = topic.id;
+      file.path_synced = stored && stored->path_synced;
     }
     file.member = id_;
     if (file.offset) {

@@ -72,7 +72,7 @@ TEST_F(GroupTest, OffsetFileIsTextThatSaysEverything) {
   group_.commit(store_, topic_, 0, Offset{7}, "line\nof \\ metadata\x01");
   EXPECT_EQ(contents_of(offset_file()),
             "committed_at=2026-01-31T12:00:00.007Z\ncuts=0\nleader_epoch=-1\nmember=\n"
-            "metadata=line\\nof \\\\ metadata\\x01\noffset=7\ntopic_id=" +
+            "metadata=line\\nof \\\\ metadata\\x01\noffset=7\npath_synced=true\ntopic_id=" +
                 topic_.id + "\n");
   const auto committed = *group_.committed("t", 0);
   EXPECT_EQ(committed.offset, Offset{7});

@@ -6,6 +6,8 @@
 #include <functional>
 
 #include "partlog/error.h"
+#include "partlog/group.h"
+#include "partlog/group_member.h"
 #include "support/faulty_system.h"
 #include "support/log_fixture.h"
 
@@ -313,6 +315,72 @@ TEST_F(TopicThroughPowerCuts, IsDeletedWholeOrNotAtAll) {
   const auto present = count_present([&] { store_.delete_topic(topic); }, {"one"}, 8);
   EXPECT_GT(present, 0);
   EXPECT_EQ(after_, 0);
+}
+
+class PositionThroughPowerCuts : public PowerCutLogTest {
+ protected:
+  PositionThroughPowerCuts() {
+    TestProducer producer(store_, topic_);
+    for (int i = 0; i < 9; ++i) producer.append("value");
+  }
+
+  // A member makes the group and commits; it does not wait for the disk.
+  void consume_to(std::int64_t next) const {
+    GroupMember member(store_, Group::open_or_create(store_, "g"), {"t"}, {});
+    ASSERT_EQ(member.poll().assigned.size(), 1u);
+    member.commit({"t", 0}, Offset{next});
+  }
+
+  // What `action` promised survives every cut after it.
+  void expect_durable(const std::function<void(const Group&)>& action, std::int64_t position) {
+    RecordingSystem system(store_.directory());
+    {
+      os::ScopedSystem scoped(system);
+      consume_to(5);
+      action(Group::open(store_, "g"));
+    }
+    for (int again = 0; again < scaled(40) && !HasFailure(); ++again) {
+      const auto root = cut(system);
+      const auto committed = Group::open(Store::open(root), "g").committed("t", 0);
+      ASSERT_TRUE(committed);
+      EXPECT_EQ(committed->offset, Offset{position});
+      fs::remove_all(root);
+    }
+  }
+
+  Topic topic_ = make_topic();
+};
+
+TEST_F(PositionThroughPowerCuts, OfAScriptSurvivesInAGroupThatAMemberMade) {
+  expect_durable([&](const Group& group) { group.commit(store_, topic_, 0, Offset{7}); }, 7);
+}
+
+TEST_F(PositionThroughPowerCuts, OfAScriptSurvivesWhereAMemberHadCommittedTheSame) {
+  expect_durable([&](const Group& group) { group.commit(store_, topic_, 0, Offset{5}); }, 5);
+}
+
+TEST_F(PositionThroughPowerCuts, OfAResetSurvives) {
+  expect_durable([&](const Group& group) { GroupChange(group).reset(topic_, 0, Offset{2}); }, 2);
+}
+
+TEST_F(PositionThroughPowerCuts, OfAMemberThatAskedForItSurvives) {
+  expect_durable(
+      [&](const Group& group) {
+        GroupMember member(store_, group, {"t"}, {});
+        member.poll();
+        member.commit({"t", 0}, Offset{8}, no_epoch, true);
+      },
+      8);
+}
+
+TEST_F(PositionThroughPowerCuts, OfAScriptSurvivesMembersThatCommitBehindIt) {
+  expect_durable(
+      [&](const Group& group) {
+        group.commit(store_, topic_, 0, Offset{6});
+        consume_to(7);
+        group.commit(store_, topic_, 0, Offset{8});
+      },
+      8);
 }
 
 }  // namespace
