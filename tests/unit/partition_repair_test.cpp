@@ -4,6 +4,8 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <functional>
+#include <random>
 #include <set>
 #include <stdexcept>
 
@@ -53,15 +55,36 @@ class PartitionRepairTest : public LogTest {
     fs::copy(directory_.path() + "/damaged", part_, fs::copy_options::recursive);
   }
 
-  void expect_repaired() {
-    EXPECT_EQ(check_partition(part_, {}, ignore).verdict, Verdict::clean);
+  // Lets the repair die at each of its calls in turn, and once at none; `after` sees what is left. Returns how many there are.
+  long die_at_every_call(const std::function<void(const RecordingSystem&)>& after) {
+    for (long n = 1;; ++n) {
+      damage_again();
+      RecordingSystem recorder(store_.directory());
+      FailingSystem faulty(recorder, FailingSystem::Count::changes);
+      faulty.fail(n, EIO, true);
+      try {
+        const os::ScopedSystem scoped(faulty);
+        repair_partition(part_, {}, ignore);
+      } catch (const Error&) {
+      }
+      SCOPED_TRACE("call " + std::to_string(n));
+      after(recorder);
+      if (!faulty.fired() || HasFailure()) return n;
+    }
+  }
+
+  void expect_repaired() { expect_repaired(store_.directory()); }
+  void expect_repaired(const std::string& root) {
+    const auto part = root + part_.substr(store_.directory().size());
+    EXPECT_EQ(check_partition(part, {}, ignore).verdict, Verdict::clean);
     std::vector<std::string> left;
     for (std::size_t n = 0; n < values_.size(); ++n) {
       if (!lost_.contains(n)) left.push_back(values_[n]);
     }
-    EXPECT_EQ(read_all(store_, topic_).values(), left);
-    EXPECT_FALSE(fs::exists(part_ + "/repair"));
-    const auto listed = contents_of(part_ + "/lost-offsets");
+    const auto store = Store::open(root);
+    EXPECT_EQ(read_all(store, store.topic(topic_.name)).values(), left);
+    EXPECT_FALSE(fs::exists(part + "/repair"));
+    const auto listed = contents_of(part + "/lost-offsets");
     EXPECT_TRUE(listed.starts_with("1 1 ")) << listed;
     EXPECT_NE(listed.find("\n19 19 "), std::string::npos) << listed;
   }
@@ -81,41 +104,18 @@ TEST_F(PartitionRepairTest, SavesWhatIsWholeAndListsTheRest) {
   EXPECT_EQ(repair_partition(part_, {}, ignore).before, Verdict::clean);
 }
 
-// At whatever call it dies, nothing more is lost, and the next repair gets to the same end; also when a writer came in between.
+// At whatever call it dies, nothing more is lost, and the next repair gets to the same end.
 TEST_F(PartitionRepairTest, GoesOnAfterACrashAnywhere) {
-  long n = 1;
-  for (;; ++n) {
-    damage_again();
-    FailingSystem faulty(FailingSystem::Count::changes);
-    faulty.fail(n, EIO, true);
-    try {
-      const os::ScopedSystem scoped(faulty);
-      repair_partition(part_, {}, ignore);
-    } catch (const Error&) {
-    }
-    if (!faulty.fired()) break;
-    SCOPED_TRACE("call " + std::to_string(n));
+  const auto calls = die_at_every_call([&](const RecordingSystem&) {
     repair_partition(part_, {}, ignore);
     expect_repaired();
-    if (HasFailure()) return;
-  }
-  EXPECT_GT(n, 40);
-  expect_repaired();
+  });
+  EXPECT_GT(calls, 40);
 }
 
 TEST_F(PartitionRepairTest, KeepsWhatAWriterAppendedAfterACrash) {
   long appended = 0;
-  for (long n = 1;; ++n) {
-    damage_again();
-    FailingSystem faulty(FailingSystem::Count::changes);
-    faulty.fail(n, EIO, true);
-    try {
-      const os::ScopedSystem scoped(faulty);
-      repair_partition(part_, {}, ignore);
-    } catch (const Error&) {
-    }
-    if (!faulty.fired()) break;
-    SCOPED_TRACE("call " + std::to_string(n));
+  die_at_every_call([&](const RecordingSystem&) {
     std::optional<std::int64_t> offset;
     try {
       TestProducer writer(store_, topic_);
@@ -132,9 +132,24 @@ TEST_F(PartitionRepairTest, KeepsWhatAWriterAppendedAfterACrash) {
     if (offset) {
       EXPECT_EQ(values.back(), "between");
     }
-    if (HasFailure()) return;
-  }
+  });
   EXPECT_GT(appended, 0);
+}
+
+// The same when the power fails there, whatever is left then of what was not synced.
+TEST_F(PartitionRepairTest, GoesOnAfterAPowerCutAnywhere) {
+  std::mt19937_64 random(random_seed());
+  const auto left = directory_.path("left");
+  const auto part = left + part_.substr(store_.directory().size());
+  die_at_every_call([&](const RecordingSystem& recorder) {
+    for (int again = 0; again < scaled(4) && !HasFailure(); ++again) {
+      recorder.power_cut(left, random());
+      restart_host(part);
+      repair_partition(part, {}, ignore);
+      expect_repaired(left);
+      if (!HasFailure()) fs::remove_all(left);
+    }
+  });
 }
 
 TEST_F(PartitionRepairTest, ADryRunChangesNothing) {
