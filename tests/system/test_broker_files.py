@@ -13,7 +13,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
 from test_dump import as_record, content, milliseconds  # noqa: E402
-from test_old_formats import beside, expected_records  # noqa: E402
+from known_files import expected_records, parse_json_line  # noqa: E402
 
 WHERE = os.environ.get("PARTLOG_BROKER_FILES") or os.path.join(os.path.dirname(HERE), "broker")
 DATA = os.path.join(WHERE, "data")
@@ -49,7 +49,7 @@ class BrokerTest(harness.Test):
 
     def consumed(self, *args):
         out = self.run_program("consume", "--files", "-J", "-q", *args).out.decode()
-        return [beside.parse_json_line(line) for line in out.split("\n") if line]
+        return [parse_json_line(line) for line in out.split("\n") if line]
 
 
 class Everything(BrokerTest):
@@ -187,7 +187,7 @@ class Cleaned(BrokerTest):
             shutil.copy(path, self.partition("compacted"))
         self.produce(b"key:behind\n", "-K", ":", topic="compacted")
         out = self.consume("-J", topic="compacted").out.decode()
-        got = [comparable(beside.parse_json_line(line)) for line in out.split("\n") if line]
+        got = [comparable(parse_json_line(line)) for line in out.split("\n") if line]
         self.assertEqual(got[:-1], [comparable(r) for r in committed])
         self.assertEqual((got[-1][0], got[-1][4]), (end, b"behind"))
 

@@ -3,7 +3,6 @@ shares nothing with the program."""
 
 import glob
 import itertools
-import json
 import os
 import re
 import resource
@@ -18,10 +17,9 @@ import harness
 import segments
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-FIXTURES = os.path.join(os.path.dirname(HERE), "segments")
 sys.path.insert(0, HERE)
 
-import test_old_formats  # noqa: E402
+import known_files  # noqa: E402
 
 from test_segments import varint  # noqa: E402
 
@@ -74,26 +72,22 @@ class FilesTest(harness.Test):
 
 class Operands(FilesTest):
     def test_every_form_that_kafka_writes(self):
-        for form in sorted(glob.glob(os.path.join(FIXTURES, "*", ""))):
+        for form in known_files.FORMS:
             with self.subTest(form):
                 expected = []
-                for record in test_old_formats.expected_records(form + "expected.jsonl"):
+                for record in known_files.expected_records(form + "expected.jsonl"):
                     expected.append((record["offset"], record["timestamp"], record["tstype"], record["key"], record["value"]))
                 logs = sorted(glob.glob(form + "*.log"))
                 for operands in ([form], logs):
                     got = []
                     for line in self.lines(*operands, "-J"):
-                        parsed = test_old_formats.beside.parse_json_line(line.decode())
+                        parsed = known_files.parse_json_line(line.decode())
                         got.append((parsed["offset"], parsed["timestamp"], parsed["tstype"], parsed["key"], parsed["value"]))
                     self.assertEqual(got, expected)
 
     def test_segments_of_real_brokers(self):
-        where = os.environ.get("PARTLOG_SEGMENTS")
-        if not where:
-            self.left_out("PARTLOG_SEGMENTS does not name a directory of segments that brokers wrote")
-        with open(os.path.join(where, "facts.json"), encoding="utf-8") as f:
-            facts = json.load(f)["logs"]
-        for log, fact in sorted(facts.items()):
+        where, facts = known_files.of_brokers(self)
+        for log, fact in facts.items():
             with self.subTest(log):
                 result = self.files(os.path.join(where, log), "--isolation", "uncommitted", "-J", status=5 if fact["errors"] else 0)
                 if fact["errors"]:

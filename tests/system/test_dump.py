@@ -16,10 +16,9 @@ import harness
 import segments
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-FIXTURES = os.path.join(os.path.dirname(HERE), "segments")
 sys.path.insert(0, HERE)
 
-import test_old_formats  # noqa: E402
+import known_files  # noqa: E402
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -53,9 +52,9 @@ class DumpTest(harness.Test):
 
 class KnownFiles(DumpTest):
     def test_every_form_that_kafka_writes(self):
-        for form in sorted(glob.glob(os.path.join(FIXTURES, "*", ""))):
+        for form in known_files.FORMS:
             with self.subTest(form):
-                expected = [dict(r) for r in test_old_formats.expected_records(form + "expected.jsonl")]
+                expected = [dict(r) for r in known_files.expected_records(form + "expected.jsonl")]
                 for record in expected:
                     record.pop("epoch")
                 rows = self.dump("--records", *sorted(glob.glob(form + "*.log"))).json_lines()
@@ -67,12 +66,8 @@ class KnownFiles(DumpTest):
                 self.assertEqual(got, expected)
 
     def test_segments_of_real_brokers(self):
-        where = os.environ.get("PARTLOG_SEGMENTS")
-        if not where:
-            self.left_out("PARTLOG_SEGMENTS does not name a directory of segments that brokers wrote")
-        with open(os.path.join(where, "facts.json"), encoding="utf-8") as f:
-            facts = json.load(f)["logs"]
-        for log, fact in sorted(facts.items()):
+        where, facts = known_files.of_brokers(self)
+        for log, fact in facts.items():
             with self.subTest(log):
                 status = 5 if fact["errors"] else 0
                 path = os.path.join(where, log)
@@ -108,13 +103,11 @@ class KnownFiles(DumpTest):
         for row, first in zip(records, fact["first3"]):
             record = as_record(row)
             self.assertEqual((record["offset"], record["timestamp"]), (first["offset"], first["ts"]))
-            self.assertTrue(test_old_formats.is_shown_as(record["key"], first["key"]), first)
-            self.assertTrue(test_old_formats.is_shown_as(record["value"], first["value"]), first)
+            self.assertTrue(known_files.is_shown_as(record["key"], first["key"]), first)
+            self.assertTrue(known_files.is_shown_as(record["value"], first["value"]), first)
 
     def test_side_files_of_real_brokers(self):
-        where = os.environ.get("PARTLOG_SEGMENTS")
-        if not where:
-            self.left_out("PARTLOG_SEGMENTS does not name a directory of segments that brokers wrote")
+        where, _ = known_files.of_brokers(self)
         seen = set()
         for path in sorted(glob.glob(where + "/*/**", recursive=True)):
             name = os.path.basename(path)

@@ -2,44 +2,13 @@
 PARTLOG_SEGMENTS names is put into a store, consumed, and appended to."""
 
 import glob
-import json
 import os
 import re
 import shutil
-import sys
 import unittest
 
 import harness
-
-HERE = os.path.dirname(os.path.abspath(__file__))
-FIXTURES = os.path.join(os.path.dirname(HERE), "segments")
-sys.path.insert(0, os.path.join(os.path.dirname(HERE), "kafka"))
-
-import beside  # noqa: E402
-
-TIMESTAMP_TYPES = {"CreateTime": "create", "LogAppendTime": "logappend", "NoTimestampType": "none"}
-
-
-def expected_records(path):
-    """The lines of an expected.jsonl."""
-    with open(path, encoding="utf-8") as f:
-        for line in f:
-            r = json.loads(line)
-            yield {"offset": r["offset"], "timestamp": r["timestamp"], "tstype": TIMESTAMP_TYPES[r["tstype"]],
-                   "epoch": r["epoch"] if r["epoch"] >= 0 else None, "key": beside.unhex(r["key_hex"]),
-                   "value": beside.unhex(r["value_hex"]),
-                   "headers": [(h["name"].encode(), beside.unhex(h["hex"])) for h in r["headers"]],
-                   **({"committed": r["committed"]} if "committed" in r else {})}
-
-
-def is_shown_as(content, shown):
-    """Whether bytes are what facts.json shows of them: null, "text"(size) or hex:…(size), long ones cut off."""
-    if shown == "null":
-        return content is None
-    found = re.fullmatch(r'(?:hex:([0-9a-f]*)(…?)|"(.*?)(…?)")\((\d+)\)', shown, re.S)
-    hex_digits, hex_more, text, text_more, size = found.groups()
-    want, more = (bytes.fromhex(hex_digits), hex_more) if hex_digits is not None else (text.encode(), text_more)
-    return content is not None and len(content) == int(size) and (content.startswith(want) if more else content == want)
+from known_files import FORMS, expected_records, is_shown_as, of_brokers, parse_json_line
 
 
 class OldFormats(harness.Test):
@@ -61,7 +30,7 @@ class OldFormats(harness.Test):
         records = []
         for line in self.consume("-J", *args, topic=topic).out.decode().split("\n"):
             if line:
-                record = beside.parse_json_line(line)
+                record = parse_json_line(line)
                 record.pop("partition")
                 if record["epoch"] is not None and record["epoch"] < 0:
                     record["epoch"] = None
@@ -69,9 +38,8 @@ class OldFormats(harness.Test):
         return records
 
     def fixtures(self):
-        forms = sorted(glob.glob(os.path.join(FIXTURES, "*", "")))
-        self.assertGreater(len(forms), 25)
-        for form in forms:
+        self.assertGreater(len(FORMS), 25)
+        for form in FORMS:
             name = os.path.basename(os.path.dirname(form))
             expected = list(expected_records(os.path.join(form, "expected.jsonl")))
             self.assertGreater(len(expected), 2, name)
@@ -109,7 +77,7 @@ class OldFormats(harness.Test):
     def test_groups_read_old_messages(self):
         for name in ("v0-lz4", "v1-holes-gzip", "mixed"):
             with self.subTest(name):
-                logs = glob.glob(os.path.join(FIXTURES, name, "*.log"))
+                logs = [log for form in FORMS if form.endswith("/" + name + "/") for log in glob.glob(form + "*.log")]
                 self.put(name, logs)
                 whole = self.consumed(name)
                 half = len(whole) // 2
@@ -143,11 +111,7 @@ class OldFormats(harness.Test):
                 self.assertEqual(self.consumed(name), whole)
 
     def test_segments_of_real_brokers(self):
-        where = os.environ.get("PARTLOG_SEGMENTS")
-        if not where:
-            self.left_out("PARTLOG_SEGMENTS does not name a directory of segments that brokers wrote")
-        with open(os.path.join(where, "facts.json"), encoding="utf-8") as f:
-            facts = json.load(f)["logs"]
+        where, facts = of_brokers(self)
         partitions = {}
         for log in sorted(facts):
             if log.endswith(".log"):

@@ -2,7 +2,6 @@
 """`partlog verify`: damage is found, named and mended, and nothing else is called damage."""
 
 import glob
-import json
 import os
 import shutil
 import struct
@@ -10,9 +9,9 @@ import subprocess
 import sys
 
 import harness
+import known_files
 import segments
 
-FIXTURES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "segments")
 BATCH = 10  # records
 NOBODY = 65534
 
@@ -356,7 +355,7 @@ class Lost(VerifyTest):
 
 class Forms(VerifyTest):
     def test_files_that_brokers_wrote(self):
-        for directory in sorted(glob.glob(os.path.join(FIXTURES, "*", ""))):
+        for directory in known_files.FORMS:
             with self.subTest(directory):
                 findings, summaries = self.verify(directory, status=0)
                 torn = directory.endswith("v2-tail/")
@@ -365,12 +364,8 @@ class Forms(VerifyTest):
                 self.assertEqual([s["verdict"] for s in summaries], ["torn tail" if torn else "clean"])
 
     def test_segments_of_real_brokers(self):
-        where = os.environ.get("PARTLOG_SEGMENTS")
-        if not where:
-            self.left_out("PARTLOG_SEGMENTS does not name a directory of segments that brokers wrote")
-        with open(os.path.join(where, "facts.json"), encoding="utf-8") as f:
-            facts = json.load(f)["logs"]
-        for log, fact in sorted(facts.items()):
+        where, facts = known_files.of_brokers(self)
+        for log, fact in facts.items():
             with self.subTest(log):
                 findings, summaries = self.verify(os.path.join(where, log), status=5 if fact["errors"] else 0)
                 self.assertEqual(len([f for f in findings if f["verdict"] != "note"]), len(fact["errors"]), findings)
