@@ -28,7 +28,7 @@ Written write_all(int descriptor, const char* data, std::size_t size) {
 }  // namespace
 
 BackgroundWriter::BackgroundWriter(int descriptor, std::size_t buffer_size) : descriptor_(descriptor) {
-  for (std::size_t i = 1; i < buffers; ++i) empty_.push_back(allocate_pages(buffer_size));
+  for (std::size_t i = 1; i < buffers; ++i) empty_.emplace_back(buffer_size);
   const SignalsBlocked blocked;  // they go to the threads that were there before
   thread_ = std::thread([this] { run(); });
 }

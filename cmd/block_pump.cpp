@@ -78,7 +78,6 @@ class BlockReader {
   std::int64_t block_size_;
   char delimiter_;
   Pages buffer_;
-  std::int64_t capacity_ = 0;
   std::int64_t begin_ = 0;  // position in the file of what the buffer holds
   std::int64_t limit_ = 0;  // up to here
   std::int64_t end_ = 0;
@@ -102,13 +101,8 @@ bool BlockReader::read(std::int64_t index) {
 }
 
 bool BlockReader::read_up_to(std::int64_t position) {
-  if (position - begin_ > capacity_) {
-    const auto wanted = position - begin_;
-    auto larger = allocate_pages(static_cast<std::size_t>(wanted));
-    if (limit_ > begin_) std::memcpy(larger.get(), buffer_.get(), static_cast<std::size_t>(limit_ - begin_));
-    buffer_ = std::move(larger);
-    capacity_ = wanted;
-  }
+  const auto wanted = static_cast<std::size_t>(position - begin_);
+  if (wanted > buffer_.size()) buffer_.grow(wanted);
   while (limit_ < position) {
     const auto got = ::pread(descriptor_, at(limit_), static_cast<std::size_t>(position - limit_), limit_);
     if (got < 0 && errno == EINTR) continue;

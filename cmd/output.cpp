@@ -59,7 +59,7 @@ void enlarge_pipe(int descriptor) { ::fcntl(descriptor, F_SETPIPE_SZ, pipe_size)
 
 Output::Output(int descriptor, SecondThread second_thread)
     : descriptor_(descriptor),
-      buffer_(allocate_pages(buffer_size)),
+      buffer_(buffer_size),
       start_(buffer_.get()),
       at_(start_),
       limit_(start_ + page + capacity),

@@ -32,36 +32,49 @@ inline void copy_in_blocks(char* to, const char* from, std::size_t size) {
   }
 }
 
-// `"name":"bytes"`, `"name_b64":"…"` or `"name":null`.
-void append_json_field(std::string& out, std::string_view name, Bytes bytes) {
-  out += '"';
-  out += name;
-  if (bytes.is_null()) {
-    out += "\":null";
-  } else if (is_utf8(bytes.view())) {
-    out += "\":";
-    append_json_string(out, bytes.view());
-  } else {
-    out += "_b64\":\"";
-    append_base64(out, bytes.view());
-    out += '"';
+using Append = void (*)(std::string& out, std::string_view bytes);
+
+void append_as_is(std::string& out, std::string_view bytes) { out += bytes; }
+
+// Of large bytes, what has been made goes out before all is made.
+void append_in_pieces(RecordText& out, std::string_view bytes, Append append) {
+  constexpr std::size_t piece = std::size_t{3} << 14;  // what base64 makes of it has no padding
+  for (; !bytes.empty(); bytes.remove_prefix(std::min(piece, bytes.size()))) {
+    append(out.text, bytes.substr(0, piece));
+    if (out.output == nullptr || out.text.size() < piece) continue;
+    out.output->append(out.text);
+    out.text.clear();
   }
 }
 
-void append_json_headers(std::string& out, HeaderBlock headers) {
-  out += '[';
+// `"name":"bytes"`, `"name_b64":"…"` or `"name":null`.
+void append_json_field(RecordText& out, std::string_view name, Bytes bytes) {
+  out.text += '"';
+  out.text += name;
+  if (bytes.is_null()) {
+    out.text += "\":null";
+    return;
+  }
+  const bool is_text = is_utf8(bytes.view());
+  out.text += is_text ? "\":\"" : "_b64\":\"";
+  append_in_pieces(out, bytes.view(), is_text ? append_json_characters : append_base64);
+  out.text += '"';
+}
+
+void append_json_headers(RecordText& out, HeaderBlock headers) {
+  out.text += '[';
   HeaderCursor cursor(headers);
   Header header;
   bool first = true;
   while (cursor.next(header)) {
-    out += first ? "{" : ",{";
+    out.text += first ? "{" : ",{";
     append_json_field(out, "name", header.name);
-    out += ',';
+    out.text += ',';
     append_json_field(out, "value", header.value);
-    out += '}';
+    out.text += '}';
     first = false;
   }
-  out += ']';
+  out.text += ']';
 }
 
 void append_big_endian(std::string& out, std::int32_t value) {
@@ -84,26 +97,27 @@ std::string_view timestamp_type_name(TimestampType type) {
   return "none";
 }
 
-void append_json_record(std::string& out, const Record& record, const Origin& origin) {
-  out += "{\"topic\":";
-  origin.is_known() ? append_json_string(out, origin.topic) : void(out += "null");
-  out += ",\"partition\":";
-  origin.is_known() ? append_number(out, origin.partition) : void(out += "null");
-  out += ",\"offset\":";
-  append_number(out, record.offset.value);
-  out += ",\"timestamp\":";
-  append_number(out, record.timestamp.value);
-  out += ",\"tstype\":\"";
-  out += timestamp_type_name(origin.timestamp_type);
-  out += "\",\"epoch\":";
-  append_number(out, origin.epoch);
-  out += ",\"headers\":";
+void append_json_record(RecordText out, const Record& record, const Origin& origin) {
+  auto& text = out.text;
+  text += "{\"topic\":";
+  origin.is_known() ? append_json_string(text, origin.topic) : void(text += "null");
+  text += ",\"partition\":";
+  origin.is_known() ? append_number(text, origin.partition) : void(text += "null");
+  text += ",\"offset\":";
+  append_number(text, record.offset.value);
+  text += ",\"timestamp\":";
+  append_number(text, record.timestamp.value);
+  text += ",\"tstype\":\"";
+  text += timestamp_type_name(origin.timestamp_type);
+  text += "\",\"epoch\":";
+  append_number(text, origin.epoch);
+  text += ",\"headers\":";
   append_json_headers(out, record.headers);
-  out += ',';
+  text += ',';
   append_json_field(out, "key", record.key);
-  out += ',';
+  text += ',';
   append_json_field(out, "value", record.value);
-  out += "}\n";
+  text += "}\n";
 }
 
 RecordOutput::RecordOutput(Output& output, OutputFormat format) : output_(output), format_(std::move(format)) {
@@ -203,7 +217,7 @@ void RecordOutput::write_text(const Record& record) {
 
 void RecordOutput::write_json(const Record& record, const Origin& origin) {
   scratch_.clear();
-  append_json_record(scratch_, record, origin);
+  append_json_record({scratch_, &output_}, record, origin);
   output_.append(scratch_);
 }
 
@@ -250,24 +264,27 @@ void RecordOutput::write_format(const Record& record, const Origin& origin) {
 }
 
 void RecordOutput::append_bytes(const Token& token, Bytes bytes) {
+  RecordText out{scratch_, &output_};
   if (token.modifier == Modifier::json) {
     if (bytes.is_null()) {
       scratch_ += "null";
     } else if (is_utf8(bytes.view())) {
-      append_json_string(scratch_, bytes.view());
+      scratch_ += '"';
+      append_in_pieces(out, bytes.view(), append_json_characters);
+      scratch_ += '"';
     } else {
       scratch_ += '{';
-      append_json_field(scratch_, "value", bytes);  // {"value_b64":"…"}
+      append_json_field(out, "value", bytes);  // {"value_b64":"…"}
       scratch_ += '}';
     }
   } else if (bytes.is_null()) {
     if (format_.null_marker) scratch_ += *format_.null_marker;
   } else if (token.modifier == Modifier::hex) {
-    append_hex(scratch_, bytes.view());
+    append_in_pieces(out, bytes.view(), append_hex);
   } else if (token.modifier == Modifier::base64) {
-    append_base64(scratch_, bytes.view());
+    append_in_pieces(out, bytes.view(), append_base64);
   } else {
-    scratch_ += bytes.view();
+    append_in_pieces(out, bytes.view(), append_as_is);
   }
 }
 
@@ -284,7 +301,8 @@ void RecordOutput::append_time(const Token& token, Timestamp time) {
 }
 
 void RecordOutput::append_headers(const Token& token, HeaderBlock headers) {
-  if (token.modifier == Modifier::json) return append_json_headers(scratch_, headers);
+  RecordText out{scratch_, &output_};
+  if (token.modifier == Modifier::json) return append_json_headers(out, headers);
   HeaderCursor cursor(headers);
   Header header;
   bool first = true;
@@ -295,7 +313,7 @@ void RecordOutput::append_headers(const Token& token, HeaderBlock headers) {
     if (header.value.is_null()) {
       scratch_ += format_.null_marker ? *format_.null_marker : "NULL";
     } else {
-      scratch_ += header.value.view();
+      append_in_pieces(out, header.value.view(), append_as_is);
     }
     first = false;
   }

@@ -70,7 +70,13 @@ class RecordOutput {
 // `create`, `logappend` or `none`.
 std::string_view timestamp_type_name(TimestampType type);
 
+// A record in the making. Of a large one, what has been made goes to `output` meanwhile, if there is one.
+struct RecordText {
+  std::string& text;
+  Output* output = nullptr;
+};
+
 // One object and a newline.
-void append_json_record(std::string& out, const Record& record, const Origin& origin);
+void append_json_record(RecordText out, const Record& record, const Origin& origin);
 
 }  // namespace partlog::cmd

@@ -1,15 +1,18 @@
 #include "splitter.h"
 
+#include <utility>
+
 namespace partlog::cmd {
 namespace {
 
 // Pending bytes up to here are moved before each read; more are left where they are and grow at their end.
 constexpr std::size_t short_piece = 64 << 10;
+// Memory beyond this is given back once the long piece that wanted it is gone.
+constexpr std::size_t most_kept = 16 << 20;
 
 }  // namespace
 
-Splitter::Splitter(std::string delimiter)
-    : delimiter_(std::move(delimiter)), buffer_(allocate_pages(short_piece + chunk)), capacity_(short_piece + chunk) {
+Splitter::Splitter(std::string delimiter) : delimiter_(std::move(delimiter)), buffer_(short_piece + chunk) {
   begin_ = scanned_ = end_ = buffer_.get() + short_piece;
 }
 
@@ -21,17 +24,22 @@ void Splitter::move_pending_to(char* to) {
   end_ = to + size;
 }
 
+void Splitter::grow(std::size_t size) {
+  const auto begin = begin_ - buffer_.get(), scanned = scanned_ - buffer_.get(), end = end_ - buffer_.get();
+  buffer_.grow(size);
+  begin_ = buffer_.get() + begin;
+  scanned_ = buffer_.get() + scanned;
+  end_ = buffer_.get() + end;
+}
+
 std::span<char> Splitter::room() {
-  std::size_t size = pending().size();
-  char* limit = buffer_.get() + capacity_;
+  const std::size_t size = pending().size();
   if (size <= short_piece) {
+    Pages larger;
+    if (buffer_.size() > most_kept) larger = std::exchange(buffer_, Pages(short_piece + chunk));
     move_pending_to(buffer_.get() + short_piece - size);
-  } else if (static_cast<std::size_t>(limit - end_) < chunk) {
-    std::size_t larger = (2 * size + 2 * chunk + page_size - 1) / page_size * page_size;
-    auto old = std::move(buffer_);
-    buffer_ = allocate_pages(larger);
-    capacity_ = larger;
-    move_pending_to(buffer_.get() + (page_size - size % page_size) % page_size);
+  } else if (static_cast<std::size_t>(buffer_.get() + buffer_.size() - end_) < chunk) {
+    grow(2 * size + 2 * chunk);
   }
   return {end_, chunk};
 }

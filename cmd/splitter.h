@@ -56,10 +56,10 @@ class Splitter {
   const void* find_long(std::size_t size) const;
   std::size_t delimiter_start() const { return delimiter_.empty() ? 0 : delimiter_.size() - 1; }
   void move_pending_to(char* to);
+  void grow(std::size_t size);
 
   std::string delimiter_;
   Pages buffer_;
-  std::size_t capacity_;
   char* begin_;    // the first byte of the piece in hand
   char* scanned_;  // before it no delimiter begins
   char* end_;

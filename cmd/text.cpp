@@ -172,6 +172,11 @@ bool is_utf8(std::string_view bytes) {
 
 void append_json_string(std::string& out, std::string_view utf8) {
   out += '"';
+  append_json_characters(out, utf8);
+  out += '"';
+}
+
+void append_json_characters(std::string& out, std::string_view utf8) {
   std::size_t plain = 0;  // start of what needs no escape
   for (std::size_t i = 0; i < utf8.size(); ++i) {
     char c = utf8[i];
@@ -187,7 +192,6 @@ void append_json_string(std::string& out, std::string_view utf8) {
     }
   }
   out.append(utf8, plain);
-  out += '"';
 }
 
 std::string offsets_text(Offset first, Offset last) {

@@ -30,6 +30,7 @@ bool decode_base64(std::string_view text, std::string& out);
 bool is_utf8(std::string_view bytes);
 // The bytes, which must be UTF-8, as a JSON string with its quotes.
 void append_json_string(std::string& out, std::string_view utf8);
+void append_json_characters(std::string& out, std::string_view utf8);  // without the quotes
 
 template <class Integer>
 void append_number(std::string& out, Integer value) {

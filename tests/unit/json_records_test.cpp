@@ -11,7 +11,7 @@ using namespace std::literals;
 
 std::string printed(const Record& record) {
   std::string out;
-  append_json_record(out, record, {"t", 3, 7, TimestampType::create_time});
+  append_json_record({out}, record, {"t", 3, 7, TimestampType::create_time});
   return out;
 }
 
