@@ -26,7 +26,9 @@ class DiskUsageCommand : public Command {
   }
 
  private:
-  static void add(Table& table, std::vector<Cell> row, const DiskUsage& usage) {
+  // What could not be looked into is told; the rest counts.
+  void add(Table& table, std::vector<Cell> row, const DiskUsage& usage) {
+    for (const auto& error : usage.unreadable) outcome_.fail(error, "not counted");
     for (const auto bytes : {usage.segments, usage.log_bytes, usage.index_bytes, usage.other_bytes, usage.allocated_bytes}) {
       row.emplace_back(bytes);
     }

@@ -12,6 +12,7 @@
 #include "partlog/side_file.h"
 #include "signals.h"
 #include "table.h"
+#include "text.h"
 #include "topic_commands.h"
 #include "verify_output.h"
 
@@ -29,6 +30,8 @@ std::vector<std::string> entries_of(const std::string& directory) {
   std::sort(paths.begin(), paths.end());
   return paths;
 }
+
+bool is_unreadable(const Error& error) { return error.code() == ErrorCode::damaged || error.code() == ErrorCode::io; }
 
 class Verify : public Command {
  public:
@@ -60,18 +63,28 @@ class Verify : public Command {
       each([&] { whole_store(*store); });
     }
     for (const auto& operand : resolved(globals, store)) {
-      each([&] { operand.topic ? topic(*store, *operand.topic, operand.address) : path(operand.path); });
+      each([&] { look_at(store, operand); });
     }
     output.finish();
     return stop_requested() ? signal_status() : outcome_.status();
   }
 
  private:
+  // A topic whose properties cannot be read is one, too.
+  static Operand resolved(const std::string& text, const Globals& globals, std::optional<Store>& store) {
+    try {
+      return resolve_operand(text, globals, store);
+    } catch (const Error& error) {
+      if (!store || !is_unreadable(error)) throw;
+      return {{}, parse_address(text), {}};
+    }
+  }
+
   std::vector<Operand> resolved(const Globals& globals, std::optional<Store>& store) {
     std::vector<Operand> operands;
     for (const auto& text : operands_) {
       each([&] {
-        operands.push_back(resolve_operand(text, globals, store));
+        operands.push_back(resolved(text, globals, store));
         if (operands.back().address.offset) throw UsageError(text + ": verify takes whole partitions, no offset");
       });
     }
@@ -98,8 +111,39 @@ class Verify : public Command {
 
   void whole_store(const Store& store) {
     for (const auto& name : store.topic_names()) {
+      each([&] { named(store, name, {}); });
+    }
+  }
+
+  void look_at(const std::optional<Store>& store, const Operand& operand) {
+    if (operand.topic) return topic(*store, *operand.topic, operand.address);
+    operand.path.empty() ? named(*store, operand.address.topic, operand.address) : path(operand.path);
+  }
+
+  void named(const Store& store, const std::string& name, const Address& address) {
+    std::optional<Topic> found;
+    try {
+      found = store.find_topic(name);
+    } catch (const Error& error) {
+      if (!is_unreadable(error)) throw;
+      return topic_without_properties(store.topic_directory(name), address, error.what());
+    }
+    if (found) topic(store, *found, address);
+  }
+
+  // The partitions that are there can be looked at all the same.
+  void topic_without_properties(const std::string& directory, const Address& address, std::string fault) {
+    const auto file = directory + "/topic.properties";
+    if (fault.starts_with(file + ": ")) fault.erase(0, file.size() + 2);
+    taker()({CheckFinding::Kind::damage, file, {}, {}, {}, {}, fault});
+    for (const auto& entry : entries_of(directory)) {
+      const auto number = parse_decimal(std::string_view(entry).substr(directory.size() + 1));
+      const auto is_meant = [&](PartitionRange range) { return range.first <= *number && *number <= range.last; };
+      const auto& ranges = address.partitions;
+      if (!number || (!ranges.empty() && std::none_of(ranges.begin(), ranges.end(), is_meant))) continue;
       each([&] {
-        if (const auto found = store.find_topic(name)) topic(store, *found, {});
+        const auto why = fault_of(entry);
+        why.empty() ? partition(entry, [] { return Verdict::clean; }) : unreadable_partition(entry, why, Verdict::damaged);
       });
     }
   }
@@ -107,14 +151,35 @@ class Verify : public Command {
   void topic(const Store& store, const Topic& topic, const Address& address) {
     for (const int number : expand_partitions(address.partitions, topic)) {
       each([&] {
+        const auto directory = partition_directory(topic.directory, number);
         try {
-          partition(partition_directory(topic.directory, number), [&] { return positions(store, topic, number); });
+          if (const auto fault = fault_of(directory); !fault.empty() && is_there(store, topic)) {
+            return unreadable_partition(directory, fault, positions(store, topic, number));
+          }
+          partition(directory, [&] { return positions(store, topic, number); });
         } catch (const Error& error) {
           if (error.code() != ErrorCode::not_found || is_there(store, topic)) throw;
           notice("topic " + topic.name + " was deleted meanwhile");
         }
       });
     }
+  }
+
+  // Why there is nothing in the directory to look into; empty: there is.
+  static std::string fault_of(const std::string& directory) {
+    try {
+      return is_partition(directory) ? "" : "there are no segments in it";
+    } catch (const Error& error) {
+      return error.code() == ErrorCode::not_found ? "the directory of the partition is missing" : error.what();
+    }
+  }
+
+  void unreadable_partition(const std::string& directory, const std::string& fault, Verdict positions) {
+    taker()({CheckFinding::Kind::damage, directory, {}, {}, {}, {}, fault});
+    if (repair_ || reindex_) return;
+    CheckResult result;
+    result.verdict = std::max(Verdict::damaged, positions);
+    shown_->summary(directory, result, true);
   }
 
   static bool is_there(const Store& store, const Topic& topic) {

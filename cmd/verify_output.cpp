@@ -106,7 +106,12 @@ void VerifyOutput::reindexed(const std::string& path, const RepairResult& result
 }
 
 void VerifyOutput::repaired(const std::string& path, const RepairResult& result, bool dry_run) {
-  for (const auto& name : result.replaced) step(dry_run ? "would be replaced" : "replaced", path + '/' + name, {});
+  const std::string_view replaced = dry_run ? "would be replaced" : "replaced";
+  for (const auto& name : result.replaced) {
+    const auto file = path + '/' + name;
+    const bool begins_anew = result.list_is_new && file == result.list;
+    step(replaced, file, begins_anew ? "what it listed cannot be read; only what is missing now is listed" : "");
+  }
   std::int64_t count = 0;
   for (const auto& [first, last] : result.lost) {
     CheckFinding lost{{}, path, {}, {}, first, last, {}};

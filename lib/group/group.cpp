@@ -24,6 +24,16 @@ void make_if_absent(const std::string& directory) {
 
 bool is_group(const std::string& directory) { return os::status_of(format::group_lock_path(directory)).has_value(); }
 
+// One that may not be looked into counts: whoever opens it hears of that.
+bool may_be_group(const std::string& directory) {
+  try {
+    return is_group(directory);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::io) throw;
+    return true;
+  }
+}
+
 // The lock file comes last: with it the group is there. The first position that is to be durable syncs all this.
 void make_group(const std::string& store, const std::string& directory) {
   make_if_absent(format::groups_path(store));
@@ -76,7 +86,7 @@ void require_valid_group_name(std::string_view name) {
 std::vector<std::string> Group::names(const Store& store) {
   auto names = names_in(format::groups_path(store.directory()));
   std::erase_if(names, [&](const std::string& name) {
-    return !format::name_fault(name).empty() || !is_group(format::group_path(store.directory(), name));
+    return !format::name_fault(name).empty() || !may_be_group(format::group_path(store.directory(), name));
   });
   std::sort(names.begin(), names.end());
   return names;

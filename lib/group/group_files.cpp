@@ -219,7 +219,7 @@ std::optional<MemberInfo> GroupFiles::owner(const std::string& topic, int partit
 CheckedPosition check_position(const format::OffsetFile& file, const Store& store, const Topic& topic, int partition) {
   PartitionReader reader(store, topic, partition);
   const log::PartitionDirectory directory(reader.directory(), store.on_network());
-  const bool restarted = directory.suspect_from().has_value();
+  const bool restarted = directory.suspect_if_readable().has_value();
   GroupPosition position{*file.offset, GroupPosition::State::in_log, *file.offset, reader.start(), reader.end()};
   const auto cuts = directory.cuts();
   for (std::size_t i = file.cuts; i < cuts.size(); ++i) position.offset = std::min(position.offset, cuts[i].offset);

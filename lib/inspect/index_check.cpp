@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <span>
 
+#include "inspect/unreadable.h"
+
 namespace partlog::inspect {
 
 namespace {
@@ -15,12 +17,29 @@ bool is_zero(std::span<const char> bytes) {
 
 }  // namespace
 
-EntryCursor::EntryCursor(const std::string& path, std::size_t size)
-    : file_(os::File::open_if_exists(path, os::File::Mode::read)), size_(size) {
-  if (file_) file_size_ = file_->size();
+EntryCursor::EntryCursor(const std::string& path, std::size_t size) : size_(size) {
+  try {
+    file_ = os::File::open_if_exists(path, os::File::Mode::read);
+    if (file_) file_size_ = file_->size();
+  } catch (const Error& error) {
+    if (!is_unreadable(error)) throw;
+    unreadable_ = error.what();
+  }
 }
 
 const char* EntryCursor::entry() {
+  try {
+    return read_entry();
+  } catch (const Error& error) {
+    if (!is_unreadable(error)) throw;
+    unreadable_ = error.what();
+    file_.reset();
+    file_size_ = 0;
+    return nullptr;
+  }
+}
+
+const char* EntryCursor::read_entry() {
   const auto size = static_cast<std::int64_t>(size_);
   if (at_ + size > file_size_) return nullptr;
   if (at_ < read_at_ || at_ + size > read_at_ + static_cast<std::int64_t>(bytes_.size())) {
@@ -53,7 +72,8 @@ void IndexFault::add(Position position, const char* reason) {
   reason_ = reason;
 }
 
-std::optional<CheckFinding> IndexFault::finding(const std::string& path) const {
+std::optional<CheckFinding> IndexFault::finding(const std::string& path, const EntryCursor& entries) const {
+  if (!entries.unreadable().empty()) return CheckFinding{CheckFinding::Kind::damage, path, {}, {}, {}, {}, entries.unreadable()};
   if (count_ == 0) return std::nullopt;
   auto reason = reason_;
   if (count_ > 1) reason += "; " + std::to_string(count_ - 1) + " more of its entries are wrong";
@@ -111,7 +131,7 @@ std::optional<CheckFinding> OffsetIndexCheck::finish() {
   if (entries_.is_there() && entries_.position().value < entries_.file_size()) {
     fault_.add(entries_.position(), "the file ends inside an entry");
   }
-  return fault_.finding(path_);
+  return fault_.finding(path_, entries_);
 }
 
 TimeIndexCheck::TimeIndexCheck(const std::string& path, Offset base)
@@ -151,7 +171,7 @@ std::optional<CheckFinding> TimeIndexCheck::finish() {
   if (entries_.is_there() && entries_.position().value < entries_.file_size()) {
     fault_.add(entries_.position(), "the file ends inside an entry");
   }
-  return fault_.finding(path_);
+  return fault_.finding(path_, entries_);
 }
 
 }  // namespace partlog::inspect

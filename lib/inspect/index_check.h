@@ -20,8 +20,11 @@ class EntryCursor {
  public:
   EntryCursor(const std::string& path, std::size_t size);
 
-  bool is_there() const { return file_.has_value(); }
+  bool is_there() const { return file_.has_value() || !unreadable_.empty(); }
+  // Why nothing can be read from it; empty: it can, as far as it was tried.
+  const std::string& unreadable() const { return unreadable_; }
   std::int64_t file_size() const { return file_size_; }
+  bool is_empty() const { return file_ && file_size_ == 0; }
   // The bytes of the entry in hand; nullptr behind the last one.
   const char* entry();
   void advance() { at_ += static_cast<std::int64_t>(size_); }
@@ -30,6 +33,9 @@ class EntryCursor {
   bool is_padding();
 
  private:
+  const char* read_entry();
+
+  std::string unreadable_;
   std::optional<os::File> file_;
   std::size_t size_;
   std::int64_t file_size_ = 0;
@@ -42,7 +48,8 @@ class EntryCursor {
 class IndexFault {
  public:
   void add(Position position, const char* reason);
-  std::optional<CheckFinding> finding(const std::string& path) const;
+  // `entries`: those of the file.
+  std::optional<CheckFinding> finding(const std::string& path, const EntryCursor& entries) const;
 
  private:
   std::optional<Position> position_;
@@ -59,7 +66,7 @@ class OffsetIndexCheck {
   void pass_over(Position position, Position end);
   std::optional<CheckFinding> finish();
   // `worth_entries`: for a segment of this size there should be some in it.
-  bool is_missing(bool worth_entries) const { return !entries_.is_there() || (worth_entries && entries_.file_size() == 0); }
+  bool is_missing(bool worth_entries) const { return !entries_.is_there() || (worth_entries && entries_.is_empty()); }
 
  private:
   std::optional<format::OffsetIndexEntry> next();

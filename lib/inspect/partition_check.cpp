@@ -11,6 +11,7 @@
 #include "inspect/partition_context.h"
 #include "inspect/segment_check.h"
 #include "inspect/side_check.h"
+#include "inspect/unreadable.h"
 #include "log/partition_directory.h"
 #include "os/directory.h"
 #include "os/file.h"
@@ -127,9 +128,11 @@ class PartitionCheck {
       try {
         return inspect::check_segment(segment, state_, context_.lost, options_);
       } catch (const Error& error) {
-        if (os::status_of(segment.path)) throw;
-        state_.next.reset();  // retention, or a compaction, has taken it away
-        return {};
+        const bool is_there = os::status_of(segment.path).has_value();
+        if (is_there && !inspect::is_unreadable(error)) throw;
+        state_.next.reset();
+        if (is_there) return {{Kind::damage, segment.path, {}, {}, {}, {}, error.what()}};
+        return {};  // retention, or a compaction, has taken it away
       }
     }));
   }
@@ -160,7 +163,7 @@ class PartitionCheck {
       return inspect::check_side_file(path, file_kind(path));
     } catch (const Error& error) {
       if (error.code() == ErrorCode::not_found) return {};  // replaced, or on its way out
-      if (error.code() != ErrorCode::io) throw;
+      if (!inspect::is_unreadable(error)) throw;
       return {{Kind::damage, path, {}, {}, {}, {}, error.what()}};
     }
   }
@@ -206,8 +209,7 @@ class PartitionCheck {
                          "the log ends with the offset before, though these were on stable storage once"});
       }
     }
-    if (now.log_start && state_.next && *now.log_start > end &&
-        !log::PartitionDirectory(context_.directory, context_.on_network).suspect_from()) {
+    if (now.log_start && state_.next && *now.log_start > end && !may_have_restarted()) {
       found.push_back({Kind::damage,
                        format::log_start_offset_path(context_.directory),
                        {},
@@ -219,6 +221,10 @@ class PartitionCheck {
     }
   }
 
+  bool may_have_restarted() const {
+    return log::PartitionDirectory(context_.directory, context_.on_network).suspect_if_readable().has_value();
+  }
+
   void check_metadata(Findings& found) const {
     const auto path = format::partition_metadata_path(context_.directory);
     try {
@@ -228,7 +234,7 @@ class PartitionCheck {
       if (id == context_.topic_id) return;
       found.push_back({Kind::damage, path, {}, {}, {}, {}, "the topic id " + id + " is not the topic's, " + context_.topic_id});
     } catch (const Error& error) {
-      if (error.code() != ErrorCode::damaged && error.code() != ErrorCode::io) throw;  // told with the file
+      if (!inspect::is_unreadable(error)) throw;  // told with the file
     }
   }
 
@@ -241,7 +247,7 @@ class PartitionCheck {
       const auto fault = read_leader_epochs(path, [&](const EpochEntry& entry) { last = entry.epoch; });
       if (fault || last == no_epoch || state_.epoch <= last) return;
     } catch (const Error& error) {
-      if (error.code() != ErrorCode::not_found && error.code() != ErrorCode::io) throw;  // told with the file
+      if (error.code() != ErrorCode::not_found && !inspect::is_unreadable(error)) throw;  // told with the file
       return;
     }
     auto finding = state_.epoch_place.value_or(CheckFinding{Kind::damage, segments.back().path, {}, {}, {}, {}, {}});
@@ -331,14 +337,17 @@ class FileCheck {
   Report report_;
 };
 
-void check_group_position(const Group& group, const Store& store, const Topic& topic, int partition, Findings& found) {
-  const auto path = format::offset_file_path(group.directory(), topic.name, partition);
+// What cannot be read is told with the file or directory that is named as the reason.
+Findings check_group_position(const Store& store, const std::string& name, const Topic& topic, int partition) {
+  Findings found;
+  const auto directory = format::group_path(store.directory(), name);
+  auto path = format::offset_file_path(directory, topic.name, partition);
   const auto tell = [&](Kind kind, const std::string& reason) {
-    found.push_back({kind, path, {}, {}, {}, {}, "group \"" + group.name() + "\": " + reason});
+    found.push_back({kind, path, {}, {}, {}, {}, "group \"" + name + "\": " + reason});
   };
   try {
-    const auto at = group.position(store, topic, partition);
-    if (!at) return;
+    const auto at = Group::open(store, name).position(store, topic, partition);
+    if (!at) return found;
     const auto offset = "the position " + std::to_string(at->offset.value);
     if (at->state == GroupPosition::State::past_end) {
       tell(Kind::damage, offset + " is past the end offset " + std::to_string(at->end.value));
@@ -349,10 +358,23 @@ void check_group_position(const Group& group, const Store& store, const Topic& t
                            " was cut off when the host restarted: it goes on at " + std::to_string(at->offset.value));
     }
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::not_found) return;  // group or topic is gone
-    if (error.code() != ErrorCode::damaged) throw;
-    if (std::string_view(error.what()).find(path) != std::string_view::npos)
-      tell(Kind::damage, inspect::without_path(error.what(), path));
+    if (error.code() == ErrorCode::not_found) return found;  // group or topic is gone
+    if (!inspect::is_unreadable(error)) throw;
+    const std::string_view what = error.what();
+    if (what.find(directory) == std::string_view::npos) return found;  // of the log, whose files are looked at by themselves
+    while (what.find(path) == std::string_view::npos) path.resize(path.rfind('/'));
+    tell(Kind::damage, inspect::without_path(what, path));
+  }
+  return found;
+}
+
+Findings names_of_groups(const Store& store, std::vector<std::string>& groups) {
+  try {
+    groups = Group::names(store);
+    return {};
+  } catch (const Error& error) {
+    if (!inspect::is_unreadable(error)) throw;
+    return {{Kind::damage, format::groups_path(store.directory()), {}, {}, {}, {}, error.what()}};
   }
 }
 
@@ -371,16 +393,10 @@ Verdict check_group_positions(const Store& store, const Topic& topic, int partit
   PartitionContext context;
   context.directory = partition_directory(topic.directory, partition);
   context.on_network = store.on_network();
-  for (const auto& name : Group::names(store)) {
-    report.give(settled(context, false, [&] {
-      Findings found;
-      try {
-        check_group_position(Group::open(store, name), store, topic, partition, found);
-      } catch (const Error& error) {
-        if (error.code() != ErrorCode::not_found) throw;  // deleted meanwhile
-      }
-      return found;
-    }));
+  std::vector<std::string> groups;
+  report.give(settled(context, false, [&] { return names_of_groups(store, groups); }));
+  for (const auto& name : groups) {
+    report.give(settled(context, false, [&] { return check_group_position(store, name, topic, partition); }));
   }
   return report.result.verdict;
 }

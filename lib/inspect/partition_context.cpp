@@ -2,6 +2,7 @@
 
 #include "format/file_names.h"
 #include "format/properties.h"
+#include "inspect/unreadable.h"
 #include "log/partition_directory.h"
 #include "os/directory.h"
 #include "os/filesystem.h"
@@ -10,25 +11,16 @@ namespace partlog::inspect {
 
 namespace {
 
-template <class Look>
-auto unless_damaged(Look look) -> std::optional<decltype(look())> {
-  try {
-    return look();
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::damaged && error.code() != ErrorCode::io) throw;
-    return std::nullopt;
-  }
-}
-
 void read_topic_properties(PartitionContext& context) {
   std::string directory = context.directory;
   while (directory.size() > 1 && directory.ends_with('/')) directory.pop_back();
   const auto slash = directory.rfind('/');
   const auto topic = slash == std::string::npos ? std::string("..") : directory.substr(0, slash);
   const auto file = format::topic_properties_path(topic);
-  const auto text = os::read_file(file);
-  if (!text || !os::status_of(format::append_lock_path(context.directory))) return;
-  context.is_ours = true;
+  const auto text = unless_unreadable([&] { return os::read_file(file); }).value_or(std::string());
+  if (!os::status_of(format::append_lock_path(context.directory))) return;
+  context.is_ours = text || os::status_of(format::store_properties_path(topic + "/../.."));
+  if (!text) return;
   auto properties = format::parse_properties(*text, file);
   context.topic_id = properties["topic.id"];
   const auto policy = properties.find("cleanup.policy");
@@ -44,12 +36,12 @@ PartitionContext context_of(const std::string& directory) {
   PartitionContext context;
   context.directory = directory;
   context.on_network = os::filesystem_of(directory).network;
-  unless_damaged([&] {
+  unless_unreadable([&] {
     read_topic_properties(context);
     return true;
   });
   const log::PartitionDirectory files(directory, context.on_network);
-  if (const auto lost = unless_damaged([&] { return files.lost_offsets(); })) {
+  if (const auto lost = unless_unreadable([&] { return files.lost_offsets(); })) {
     for (const auto& range : *lost) context.lost.emplace_back(range.first, range.last);
   }
   return context;
@@ -60,8 +52,8 @@ LogState PartitionContext::start() const {
   if (!is_ours) return state;
   const log::PartitionDirectory files(directory, on_network);
   state.is_dense = is_dense;
-  state.log_start = unless_damaged([&] { return files.log_start(); });
-  state.synced = unless_damaged([&] { return files.recovery_point(); }).value_or(std::nullopt);
+  state.log_start = unless_unreadable([&] { return files.log_start(); });
+  state.synced = unless_unreadable([&] { return files.recovery_point(); }).value_or(std::nullopt);
   return state;
 }
 

@@ -9,6 +9,7 @@
 #include "inspect/partition_context.h"
 #include "inspect/salvage.h"
 #include "inspect/staging.h"
+#include "inspect/unreadable.h"
 #include "log/partition_directory.h"
 #include "os/clock.h"
 #include "os/directory.h"
@@ -134,7 +135,7 @@ class Repair {
     for (const auto& finding : findings_) {
       if (finding.kind == Kind::damage && !finding.file.ends_with(format::log_suffix)) plan_small(name_of(finding.file));
     }
-    if (!result_.lost.empty()) result_.list = format::lost_offsets_path(context_.directory);
+    if (!result_.lost.empty() || result_.list_is_new) result_.list = format::lost_offsets_path(context_.directory);
   }
 
   // Where the check says that something is missing, as far as it tells where that ends.
@@ -174,13 +175,23 @@ class Repair {
 
   // A small file that is damaged, where what it should say is known.
   void plan_small(const std::string& name) {
+    if (name == name_of(format::lost_offsets_path(context_.directory))) {
+      result_.list_is_new = true;
+      result_.replaced.push_back(name);
+      return;
+    }
     const auto text = text_for(name);
     const bool is_index = name.ends_with("index") && !name.ends_with(".txnindex");
     if (!text && !is_index) return;
     auto& replaced = result_.replaced;
     if (std::find(replaced.begin(), replaced.end(), name) == replaced.end()) replaced.push_back(name);
     if (text) texts_.emplace_back(name, *text);
-    if (is_index) indexes_.push_back(name);
+    if (is_index) (is_readable(name) ? indexes_ : unreadable_indexes_).push_back(name);
+  }
+
+  bool is_readable(const std::string& name) const {
+    return inspect::unless_unreadable([&] { return os::read_file(context_.directory + '/' + name, std::size_t{1} << 30); })
+        .has_value();
   }
 
   std::optional<std::string> text_for(const std::string& name) {
@@ -230,7 +241,7 @@ class Repair {
       staging_.write(names.back(), {});
     }
     for (const auto i : segments_) stage_segment(i, names);
-    if (!result_.lost.empty()) {
+    if (!result_.list.empty()) {
       names.push_back(name_of(result_.list));
       staging_.write(names.back(), list_of_lost());
     }
@@ -239,9 +250,10 @@ class Repair {
       names.push_back(name);
       staging_.write(name, text);
     }
+    for (const auto& name : unreadable_indexes_) stage_index(name, names);
     if (context_.is_ours) stage_recovery_point(names);
     if (!names.empty()) result_.kept_in = staging_.commit(names);
-    for (const auto& name : indexes_) make_index(name);
+    for (const auto& name : indexes_) make_index(name, context_.directory);
   }
 
   void stage_segment(std::size_t number, std::vector<std::string>& names) {
@@ -257,7 +269,7 @@ class Repair {
   }
 
   std::string list_of_lost() const {
-    auto all = files_.lost_offsets();
+    auto all = result_.list_is_new ? std::vector<format::LostOffsets>{} : files_.lost_offsets();
     const auto now = iso_time(os::clock().now());
     for (const auto& [first, last] : result_.lost) all.push_back({first, last, now});
     std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -285,13 +297,21 @@ class Repair {
     staging_.write(names.back(), files_.recovery_point_text(end, last.base, position));
   }
 
-  void make_index(const std::string& name) {
+  // Something that no writer has open stands in its place.
+  void stage_index(const std::string& name, std::vector<std::string>& names) {
+    if (std::find(names.begin(), names.end(), name) != names.end()) return;  // with its segment
+    make_index(name, staging_.directory());
+    names.push_back(name);
+  }
+
+  // With the other index of the segment.
+  void make_index(const std::string& name, const std::string& directory) {
     const auto suffix = name.ends_with(format::index_suffix) ? format::index_suffix : format::time_index_suffix;
     const auto base = format::parse_segment_file_name(name, suffix);
     if (!base) return;
     const bool is_closed = !context_.is_ours || segment_paths(context_.directory).back().base > *base;
-    const log::SegmentFiles files{context_.directory, *base};
-    if (os::status_of(files.log())) inspect::make_indexes(files.log(), files, context_.index_interval_bytes, is_closed);
+    const auto log = log::SegmentFiles{context_.directory, *base}.log();
+    if (os::status_of(log)) inspect::make_indexes(log, {directory, *base}, context_.index_interval_bytes, is_closed);
   }
 
   PartitionContext context_;
@@ -306,7 +326,8 @@ class Repair {
   std::vector<std::size_t> segments_;  // those to be written anew, the last one first
   std::vector<std::pair<std::string, std::string>> texts_;
   std::vector<std::string> indexes_;
-  bool is_bumped_ = false;  // the log goes on in a new segment, behind what was lost at the end
+  std::vector<std::string> unreadable_indexes_;  // something else may stand in their place
+  bool is_bumped_ = false;                       // the log goes on in a new segment, behind what was lost at the end
 };
 
 class Reindex {

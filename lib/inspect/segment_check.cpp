@@ -5,6 +5,7 @@
 
 #include "format/file_names.h"
 #include "inspect/index_check.h"
+#include "inspect/unreadable.h"
 
 namespace partlog::inspect {
 
@@ -36,8 +37,14 @@ class SegmentCheck {
     inspect.next_base = segment_.next_base;
     SegmentFile file(segment_.path, inspect);
     base_ = file.base_offset();
-    walk(file);
-    finish(file);
+    try {
+      walk(file);
+      finish(file);
+    } catch (const Error& error) {
+      if (!is_unreadable(error)) throw;
+      add({Kind::damage, segment_.path, {}, {}, {}, {}, error.what()});
+      state_.next.reset();
+    }
     return std::move(findings_);
   }
 

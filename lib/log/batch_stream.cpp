@@ -132,7 +132,7 @@ const std::vector<Offset>& BatchStream::bases_listed_anew() {
 // Once the host has not restarted since the recovery point was written, it will not while this process lives.
 std::optional<format::RecoveryPoint> BatchStream::suspect() const {
   if (!suspicious_) return std::nullopt;
-  auto point = directory_.suspect_from();
+  auto point = directory_.suspect_if_readable();
   suspicious_ = point.has_value();
   return point;
 }

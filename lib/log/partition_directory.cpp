@@ -147,6 +147,15 @@ std::optional<format::RecoveryPoint> PartitionDirectory::suspect_from() const {
   return point;
 }
 
+std::optional<format::RecoveryPoint> PartitionDirectory::suspect_if_readable() const {
+  try {
+    return suspect_from();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::io) throw;
+    return std::nullopt;
+  }
+}
+
 std::vector<format::Cut> PartitionDirectory::cuts() const {
   const auto file = format::cuts_path(path_);
   const auto text = os::read_file(file, 64 << 20);
@@ -164,8 +173,13 @@ void PartitionDirectory::add_cut(Offset offset) const {
 
 bool PartitionDirectory::is_as_synced(Offset base, std::int64_t file_size) const {
   if (network_) return false;
-  const auto point = recovery_point();
-  return point && point->segment == base && point->position.value == file_size;
+  try {
+    const auto point = recovery_point();
+    return point && point->segment == base && point->position.value == file_size;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::io) throw;
+    return false;
+  }
 }
 
 std::vector<format::LostOffsets> PartitionDirectory::lost_offsets() const {

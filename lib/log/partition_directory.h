@@ -60,6 +60,9 @@ class PartitionDirectory {
   // holes, and the first invalid batch there is where the log ended.
   std::optional<format::RecoveryPoint> suspect_from() const;
 
+  // The same for those who only read: where that file may not be read, nothing is known of a restart.
+  std::optional<format::RecoveryPoint> suspect_if_readable() const;
+
   std::vector<format::Cut> cuts() const;
   // Adds a line for this boot unless there is one; durable.
   void add_cut(Offset offset) const;

@@ -31,16 +31,13 @@ void add_entry(DiskUsage& usage, const std::string& path, std::string_view name,
 
 // Everything below the directory. What others remove meanwhile does not count.
 void add_directory(DiskUsage& usage, const std::string& path, Segments segments) {
-  std::vector<std::string> names;
   try {
-    names = os::list_directory(path);
+    for (const auto& name : os::list_directory(path)) {
+      const auto file = path + '/' + name;
+      if (const auto status = os::status_of_link(file)) add_entry(usage, file, name, *status, segments);
+    }
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::not_found) return;
-    throw;
-  }
-  for (const auto& name : names) {
-    const auto file = path + '/' + name;
-    if (const auto status = os::status_of_link(file)) add_entry(usage, file, name, *status, segments);
+    if (error.code() != ErrorCode::not_found) usage.unreadable.push_back(error);
   }
 }
 

@@ -194,15 +194,26 @@ Store Store::open_or_create(const std::string& directory) {
   return open(directory);
 }
 
+// One that may not be looked into counts: whoever asks for it hears of that.
+static bool may_be_topic(const std::string& directory) {
+  try {
+    return os::status_of(format::topic_properties_path(directory)).has_value();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::io) throw;
+    return true;
+  }
+}
+
 std::vector<std::string> Store::topic_names() const {
   auto names = os::list_directory(format::topics_path(directory_));
   std::erase_if(names, [&](const std::string& name) {
-    return !format::name_fault(name).empty() ||
-           !os::status_of(format::topic_properties_path(format::topic_path(directory_, name)));
+    return !format::name_fault(name).empty() || !may_be_topic(format::topic_path(directory_, name));
   });
   std::sort(names.begin(), names.end());
   return names;
 }
+
+std::string Store::topic_directory(std::string_view name) const { return format::topic_path(directory_, name); }
 
 std::optional<Topic> Store::find_topic(std::string_view name) const {
   require_valid_topic_name(name);

@@ -36,6 +36,7 @@ struct RepairResult {
   std::vector<std::pair<Offset, Offset>> lost;  // ranges that could not be saved this time, the last one included
   std::string kept_in;                          // the directory with the files as they were; empty: none was replaced
   std::string list;                             // the file that lists what was lost, this time and before; empty: no such file
+  bool list_is_new = false;                     // the one that was there was damaged, and only what is lost this time is in it
   std::vector<std::string> replaced;            // names of files, in the partition directory
   std::vector<CheckFinding> left;               // damage that is there still
 };

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "partlog/error.h"
 #include "partlog/export.h"
 #include "partlog/topic_config.h"
 #include "partlog/types.h"
@@ -46,6 +47,7 @@ struct DiskUsage {
   std::int64_t index_bytes = 0;      // size of .index and .timeindex files
   std::int64_t other_bytes = 0;      // size of all other files, those in subdirectories included
   std::int64_t allocated_bytes = 0;  // of the disk, by files and directories: holes not counted, reserved space counted
+  std::vector<Error> unreadable;     // directories whose contents are not counted
 
   DiskUsage& operator+=(const DiskUsage& other) {
     segments += other.segments;
@@ -53,6 +55,7 @@ struct DiskUsage {
     index_bytes += other.index_bytes;
     other_bytes += other.other_bytes;
     allocated_bytes += other.allocated_bytes;
+    unreadable.insert(unreadable.end(), other.unreadable.begin(), other.unreadable.end());
     return *this;
   }
 };
@@ -74,7 +77,8 @@ class PARTLOG_EXPORT Store {
   const std::string& directory() const { return directory_; }
   bool on_network() const { return network_; }
 
-  std::vector<std::string> topic_names() const;  // sorted
+  std::vector<std::string> topic_names() const;              // sorted
+  std::string topic_directory(std::string_view name) const;  // where the topic stands, or would
   // Error(not_found) naming similar topics; Error(invalid_argument) for an illegal name.
   Topic topic(std::string_view name) const;
   std::optional<Topic> find_topic(std::string_view name) const;
