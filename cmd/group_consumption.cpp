@@ -223,6 +223,8 @@ PartitionCursor GroupConsumption::open(const AssignedPartition& assigned, const 
   const auto& position = assigned.position;
   auto range = options_.range;
   if (position && position->state == State::past_end) {
+    PartitionReader reader(store_, *topic, assigned.partition);
+    end_of(reader, name);
     throw Error(ErrorCode::offset_out_of_range, name + ": the position " + std::to_string(position->offset.value) +
                                                     " of group \"" + group_.name() + "\" is past the end offset " +
                                                     std::to_string(position->end.value) + " (partlog reset-offset --group " +
@@ -230,7 +232,7 @@ PartitionCursor GroupConsumption::open(const AssignedPartition& assigned, const 
   }
   if (position) {
     if (position->state == State::cut) {
-      notice(name + ": a power failure took records from under the position " + std::to_string(position->committed.value) +
+      notice(name + ": the log was cut, which took records from under the position " + std::to_string(position->committed.value) +
              " of group \"" + group_.name() + "\"; reading goes on at " + std::to_string(position->offset.value) +
              ", where the log ended then");
     }

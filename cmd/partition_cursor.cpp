@@ -28,9 +28,20 @@ PartitionCursor::PartitionCursor(std::string name, std::shared_ptr<const Topic> 
       open_(std::move(open)),
       options_(options),
       bounded_(!options.follow) {
-  end_ = reader().end();
+  end_ = end_of(reader(), name_);
   first_ = resolve(options.start);
   seek(first_);
+}
+
+Offset end_of(PartitionReader& reader, const std::string& name) {
+  const auto stable = reader.stable_end();  // first: the log grows meanwhile
+  const auto end = reader.end();
+  if (stable && end < *stable) {
+    notice(name + ": the log ends at " + std::to_string(end.value) + ", below its recovery point " +
+           std::to_string(stable->value) + ": " + offsets_text(end, *stable - 1) + (*stable - end == 1 ? " is" : " are") +
+           " gone; partlog verify tells more");
+  }
+  return end;
 }
 
 PartitionReader& PartitionCursor::reader() {

@@ -22,6 +22,9 @@ struct StartPoint {
 // What to do when the log start has overtaken the reader.
 enum class Reset { earliest, latest, fail };
 
+// The end of a log as it stands, with a notice if it was shortened below what was on stable storage.
+Offset end_of(PartitionReader& reader, const std::string& name);
+
 class PartitionCursor {
  public:
   struct Options {

@@ -81,7 +81,7 @@ PlannedReset plan_reset(const Store& store, const std::optional<Group>& group, c
   std::string about_old;
   if (!plan.damage.empty()) about_old = "the old position cannot be read";
   if (position && position->state == GroupPosition::State::cut) {
-    about_old = "a power failure had cut the log at " + std::to_string(position->offset.value);
+    about_old = "the log had been cut at " + std::to_string(position->offset.value);
   }
   if (!plan.note.empty() && !about_old.empty()) plan.note += "; ";
   plan.note += about_old;

@@ -355,7 +355,7 @@ Findings check_group_position(const Store& store, const std::string& name, const
       tell(Kind::note, offset + " is below the log start offset " + std::to_string(at->start.value));
     } else if (at->state == GroupPosition::State::cut) {
       tell(Kind::note, "the position " + std::to_string(at->committed.value) +
-                           " was cut off when the host restarted: it goes on at " + std::to_string(at->offset.value));
+                           " was cut off with the end of the log: it goes on at " + std::to_string(at->offset.value));
     }
   } catch (const Error& error) {
     if (error.code() == ErrorCode::not_found) return found;  // group or topic is gone

@@ -119,6 +119,17 @@ std::optional<format::RecoveryPoint> PartitionDirectory::readable_recovery_point
   }
 }
 
+std::optional<Offset> PartitionDirectory::stable_end() const {
+  if (network_ || !in_store_) return std::nullopt;
+  try {
+    const auto point = recovery_point();
+    return point ? std::optional(point->offset) : std::nullopt;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::io) throw;
+    return std::nullopt;
+  }
+}
+
 void PartitionDirectory::move_recovery_point(Offset offset, Offset segment, std::int64_t position, bool durable) const {
   const auto now = recovery_point();
   if (now && now->boot_id == current_boot() && now->offset >= offset) return;
@@ -162,9 +173,13 @@ std::vector<format::Cut> PartitionDirectory::cuts() const {
   return text ? format::parse_cuts(*text, file) : std::vector<format::Cut>{};
 }
 
+void PartitionDirectory::add_cut_of_restart(Offset offset) const {
+  const auto known = cuts();
+  if (known.empty() || known.back().boot_id != os::boot_id() || known.back().offset != offset) add_cut(offset);
+}
+
 void PartitionDirectory::add_cut(Offset offset) const {
   const auto known = cuts();
-  if (!known.empty() && known.back().boot_id == os::boot_id()) return;
   std::string text;
   for (const auto& cut : known) text += format::format_cut(cut);
   text += format::format_cut({offset, os::boot_id(), iso_time(os::clock().now())});

@@ -50,6 +50,9 @@ class PartitionDirectory {
   // Whether this file of a segment is as long as it was when all of it was on stable storage: what is invalid in it is damage
   // then, and not what a writer that died has left. False where that is not known.
   bool is_as_synced(Offset base, std::int64_t file_size) const;
+  // The offset of the recovery point, for those who only read. On a network file system what a reader sees of the log may be
+  // older.
+  std::optional<Offset> stable_end() const;
   // Moves the recovery point forward, never back; under the append lock. `durable`: synced with its name.
   void move_recovery_point(Offset offset, Offset segment, std::int64_t position, bool durable) const;
   // The log was cut before the recovery point: moves it back to there, durably.
@@ -64,8 +67,10 @@ class PartitionDirectory {
   std::optional<format::RecoveryPoint> suspect_if_readable() const;
 
   std::vector<format::Cut> cuts() const;
-  // Adds a line for this boot unless there is one; durable.
+  // Adds a line of this boot; durable.
   void add_cut(Offset offset) const;
+  // As above, unless a recovery that did not get to its end has just done so.
+  void add_cut_of_restart(Offset offset) const;
 
   // What repairs could not save, by ascending offsets.
   std::vector<format::LostOffsets> lost_offsets() const;

@@ -5,6 +5,7 @@
 #include <limits>
 #include <random>
 #include <thread>
+#include <utility>
 
 #include "format/file_names.h"
 #include "log/batch_scanner.h"
@@ -108,6 +109,7 @@ void PartitionLog::refresh_known_tail() {
     }
     read_on(*tail_, tail_->end, tail_->next, Behind::writer);
     go_to_newest_segment();
+    tell_of_cut();
   }
 }
 
@@ -126,6 +128,7 @@ void PartitionLog::open_tail_on_network() {
   }
   tail_ = open_segment(*last_base_);
   go_to_newest_segment();
+  tell_of_cut();
 }
 
 void PartitionLog::open_tail() {
@@ -141,6 +144,30 @@ void PartitionLog::open_tail() {
     os::File::open(directory_.segment(start).log(), os::File::Mode::create_new);
     tail_ = open_segment(start);
   }
+  tell_of_cut();
+}
+
+// Somebody may have shortened the log by more than a writer that died left behind its end. The offsets of what is gone are given
+// again, so the groups that have passed them must learn of it: by a line in `cuts`, written before anything is appended.
+void PartitionLog::tell_of_cut() {
+  auto text = std::exchange(cut_, {});
+  if (const auto gone = this->gone(tail_->next); !gone.empty()) {
+    directory_.add_cut(tail_->next);
+    directory_.move_recovery_point_back(tail_->next, tail_->base, tail_->end);
+    text = gone + (text.empty() ? "" : "; ") + text;
+  }
+  if (!text.empty()) notice(options_.name + ": " + text);
+}
+
+// What was on stable storage once and is missing at the end, in words.
+std::string PartitionLog::gone(Offset next) const {
+  const auto point = directory_.recovery_point();
+  if (!point || point->offset <= next) return {};
+  const auto count = point->offset - next;
+  const auto what = count == 1 ? "1 acknowledged offset, " + number(next.value) + ", is"
+                               : number(count) + " acknowledged offsets, " + offsets_text(next, point->offset) + ", are";
+  return what + " gone, and given again: the log ends at " + number(next.value) + ", below its recovery point " +
+         number(point->offset.value);
 }
 
 // Others may have rolled since this process looked last, several times. The newest segment is found by listing: one that was
@@ -210,11 +237,8 @@ void PartitionLog::cut(Tail& tail, const BatchScanner& scanner, bool prefix_of_o
   if (!prefix_of_one_batch) keep_cut_bytes(tail.file, tail.base, tail.end);
   tail.file.truncate(tail.end);
   tail.reserved = 0;
-  if (behind == Behind::writer && !directory_.on_network()) {
-    directory_.move_recovery_point_back(tail.next, tail.base, tail.end);
-  }
-  notice(options_.name + ": cut " + number(size - tail.end) + " bytes left by " +
-         (behind == Behind::writer ? "a writer that died" : "a restart of the host") + ": " + place);
+  cut_ = "cut " + number(size - tail.end) + " bytes left by " +
+         (behind == Behind::writer ? "a writer that died" : "a restart of the host") + ": " + place;
 }
 
 // What is more than the prefix of one batch might be of use to somebody; zeros are not.
@@ -267,9 +291,12 @@ void PartitionLog::recover_after_restart(const format::RecoveryPoint& point) {
       break;
     }
   }
+  auto text = std::exchange(cut_, {});
+  if (const auto gone = this->gone(next); !gone.empty()) text = gone + (text.empty() ? "" : "; ") + text;
+  if (!text.empty()) notice(options_.name + ": " + text);
   set_segments_aside({at, bases.end()});
   os::sync_directory(directory_.path());
-  directory_.add_cut(next);
+  directory_.add_cut_of_restart(next);
   directory_.move_recovery_point(next, segment, end, true);
 }
 

@@ -88,6 +88,8 @@ class PartitionLog {
   void open_tail_on_network();
   bool read_on(Tail& tail, std::int64_t position, Offset expected, Behind behind);
   void cut(Tail& tail, const class BatchScanner& scanner, bool prefix_of_one_batch, Behind behind);
+  void tell_of_cut();
+  std::string gone(Offset next) const;
   void keep_cut_bytes(const os::File& file, Offset base, std::int64_t position);
   void recover_after_restart(const format::RecoveryPoint& point);
   void require_stable_part(const os::File& file, Offset base, std::int64_t position) const;
@@ -120,6 +122,7 @@ class PartitionLog {
   std::optional<Offset> last_base_;  // network: the segment last appended to
   std::int64_t appended_bytes_ = 0;
   std::optional<Unsynced> unsynced_;
+  std::string cut_;  // what was cut from the tail, not told yet
 };
 
 }  // namespace partlog::log

@@ -40,6 +40,7 @@ class PartitionReader::Impl {
 
   Offset start() const { return stream_.directory().log_start(); }
   Offset end() const { return stream_.end(); }
+  std::optional<Offset> stable_end() const { return stream_.directory().stable_end(); }
   Offset position() const { return position_; }
   int partition() const { return partition_; }
   const std::string& directory() const { return stream_.directory().path(); }
@@ -262,6 +263,7 @@ PartitionReader::~PartitionReader() = default;
 PartitionReader::PartitionReader(PartitionReader&&) noexcept = default;
 PartitionReader& PartitionReader::operator=(PartitionReader&&) noexcept = default;
 Offset PartitionReader::start() const { return impl_->start(); }
+std::optional<Offset> PartitionReader::stable_end() const { return impl_->stable_end(); }
 Offset PartitionReader::end() { return impl_->end(); }
 std::optional<Offset> PartitionReader::offset_at(Timestamp time, std::optional<Offset> limit) {
   return impl_->offset_at(time, limit);

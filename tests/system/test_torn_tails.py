@@ -78,6 +78,9 @@ class Tails(harness.Test):
             length = chance.choice([chance.randrange(len(self.data) + 1), chance.choice(self.batches).position, len(self.data)])
             size = chance.choice([1, 7, 11, 12, 16, 17, 60, 61, 62, 500, 4096, 70000])
             kind = chance.choice(["zero", "random", "half a batch"])
+            end = next((b.position + b.size for b in self.batches if b.position <= length < b.position + b.size), length)
+            if kind == "zero" and length not in [b.position for b in self.batches] and not self.data[length:end].strip(b"\0"):
+                continue  # the zeros are just what was missing
             padding = {"zero": bytes(size), "random": chance.randbytes(size), "half a batch": self.data[:min(size, 60)]}[kind]
             if kind == "half a batch" and length in [b.position for b in self.batches] + [len(self.data)]:
                 padding = self.data[:chance.randrange(1, self.batches[0].size)]
@@ -304,6 +307,108 @@ class Tails(harness.Test):
                         self.assertEqual(result.lines[:self.base], self.all[:self.base])
                         if result.status == 0 and not fixed:
                             self.assertEqual(data, self.data, "a changed header went unnoticed")
+
+
+class Shortened(harness.Test):
+    """The log has lost records that were on stable storage. The next writer says which, and groups learn that others came in their
+    place; readers who come before it are told as well."""
+
+    COUNT = 60
+
+    def setUp(self):
+        super().setUp()
+        self.create("t", segment_bytes=1200, index_interval_bytes=100)
+        self.produce(b"".join(b"value %d\n" % n for n in range(self.COUNT)), "--batch-size", "100")
+        self.run_program("commit", "-g", "g", "t:0:%d" % self.COUNT)
+        self.run_program("commit", "-g", "h", "t:0:3")
+        self.names = harness.segments.segment_names(self.partition())
+        self.assertGreater(len(self.names), 2)
+        self.all = self.values()
+        self.original = os.path.join(self.directory, "original")
+        shutil.copytree(self.store, self.original)
+
+    def check(self, end, env=None, status=4):
+        """The log ends at `end` now."""
+        gone = "%d" % end if end == self.COUNT - 1 else "%d to %d" % (end, self.COUNT - 1)
+        before = harness.tree(self.store)
+        result = self.consume(env=env)
+        self.assertEqual(result.lines, self.all[:end])
+        self.assertEqual(len(result.notices), 1, result.text)
+        for word in ("t:0: the log ends at %d," % end, " %d:" % self.COUNT, gone, "partlog verify"):
+            self.assertIn(word, result.text)
+        result = self.consume("-g", "g", env=env, status=status)
+        self.assertIn("partlog verify", result.text)
+        if status:
+            self.assertEqual(harness.tree(self.store + "/topics"), {k[7:]: v for k, v in before.items() if k.startswith("topics/")})
+        text = self.produce(b"new\n" * 4, env=env).text.splitlines()
+        told = [line for line in text if gone in line]
+        self.assertEqual(len(told), 1, text)
+        self.assertRegex(told[0], r"^partlog: t:0: %d acknowledged offsets?, " % (self.COUNT - end))
+        self.assertEqual(len(text), 2, text)
+        with open(os.path.join(self.partition(), "cuts"), encoding="utf-8") as f:
+            self.assertEqual([line.split()[0] for line in f], ["%d" % end])
+        self.assertEqual(self.consume(env=env).err, b"")
+        result = self.consume("-g", "g", "-f", "%o %s\n", env=env)
+        self.assertEqual(result.lines, [b"%d new" % (end + n) for n in range(4)])
+        self.assertEqual(len(result.notices), 1 if status else 0, result.text)
+        self.assertEqual(self.consume("-g", "h", env=env).lines, (self.all[:end] + [b"new"] * 4)[min(3, end):])
+        self.run_program("verify", env=env)
+        self.assertNotIn("acknowledged", self.produce(b"more\n", env=env).text)
+
+    def restore(self):
+        shutil.rmtree(self.store)
+        shutil.copytree(self.original, self.store)
+
+    def test_the_last_segment_cut_at_every_batch(self):
+        log = self.log_path()
+        base = int(os.path.basename(log)[:20])
+        batches = harness.segments.read_file(log)
+        for torn in (0, 5):
+            for batch in batches if harness.SCALE > 1 else batches[::2]:
+                with self.subTest(position=batch.position, torn=torn):
+                    self.restore()
+                    os.truncate(log, batch.position + torn)
+                    self.check(batch.base_offset if batch.position else base)
+
+    def test_whole_segments_are_gone(self):
+        bases = [int(name[:20]) for name in self.names]
+        for number in (len(bases) - 1, 1, 0):
+            with self.subTest(number=number):
+                self.restore()
+                for base in bases[number:]:
+                    for suffix in (".log", ".index", ".timeindex"):
+                        os.unlink(os.path.join(self.partition(), "%020d%s" % (base, suffix)))
+                self.check(bases[number])
+
+    def test_cut_twice_at_the_same_place(self):
+        log = self.log_path()
+        batch = harness.segments.read_file(log)[1]
+        for lines in (1, 2):
+            os.truncate(log, batch.position)
+            self.produce(b"new\n" * 4)
+            self.assertEqual(self.consume("-g", "g", "-f", "%o %s\n").lines, [b"%d new" % (batch.base_offset + n) for n in range(4)])
+            with open(os.path.join(self.partition(), "cuts"), encoding="utf-8") as f:
+                self.assertEqual(len(f.readlines()), lines)
+
+    def test_under_a_live_writer(self):
+        """One that has the log open, and appends again."""
+        writer = self.start("produce", "t", "--linger", "0", "--sync", "batch", "--report")
+        report = harness.Lines(writer.stdout)
+        harness.feed(writer, [b"one\n"])
+        self.assertEqual(report.next().split(b"\t")[2], b"60")
+        self.produce(b"two\n")
+        os.truncate(self.log_path(), harness.segments.read_file(self.log_path())[-2].position)
+        harness.feed(writer, [b"three\n"])
+        self.assertEqual(report.next().split(b"\t")[2], b"60")
+        self.assertIn("2 acknowledged offsets, 60 to 61, are gone", harness.finish(writer).text)
+
+    def test_after_a_restart(self):
+        """Of a segment that is gone; of the one that the recovery point names less than was stable is damage."""
+        env = {"PARTLOG_BOOT_ID": "another"}
+        base = int(self.names[-1][:20])
+        for suffix in (".log", ".index", ".timeindex"):
+            os.unlink(os.path.join(self.partition(), "%020d%s" % (base, suffix)))
+        self.check(base, env=env, status=0)
 
 
 if __name__ == "__main__":

@@ -87,7 +87,8 @@ class TornTailTest : public LogTest {
     TestProducer producer(store_, topic_);
     producer.append("behind", start_time + 1000);
     const auto gone = contents.substr(static_cast<std::size_t>(end));
-    expect_notice(producer.notices, gone.size(), end, next);
+    const auto stable = format::parse_recovery_point(before.at("recovery-point"), "recovery-point").offset.value;
+    expect_notice(producer.notices, gone.size(), end, next, stable);
     expect_side_file(gone, end, only_cut_short);
     values.emplace_back("behind");
     const auto after = checked(topic_);
@@ -97,13 +98,16 @@ class TornTailTest : public LogTest {
     expect_nothing_else_changed(before, next);
   }
 
-  void expect_notice(const std::vector<std::string>& notices, std::size_t bytes, std::int64_t position,
-                     std::int64_t offset) const {
-    if (bytes == 0) {
+  void expect_notice(const std::vector<std::string>& notices, std::size_t bytes, std::int64_t position, std::int64_t offset,
+                     std::int64_t stable) const {
+    if (bytes == 0 && offset >= stable) {
       ASSERT_TRUE(notices.empty()) << notices.front();
       return;
     }
     ASSERT_EQ(notices.size(), 1u);
+    const bool is_lost = notices[0].find(std::to_string(stable - offset) + " acknowledged offset") != std::string::npos;
+    ASSERT_EQ(is_lost, offset < stable) << notices[0];
+    if (bytes == 0) return;
     ASSERT_NE(notices[0].find("cut " + std::to_string(bytes) + " bytes"), std::string::npos) << notices[0];
     ASSERT_NE(notices[0].find("position " + std::to_string(position) + " (offset " + std::to_string(offset) + ")"),
               std::string::npos)
@@ -136,6 +140,12 @@ class TornTailTest : public LogTest {
       if (name == "recovery-point" && contents != before.at(name)) {
         ASSERT_GT(format::parse_recovery_point(before.at(name), name).offset.value, end);
         ASSERT_EQ(format::parse_recovery_point(contents, name).offset.value, end);
+        ASSERT_TRUE(after.contains("cuts"));
+        continue;
+      }
+      if (name == "cuts") {
+        ASSERT_GT(format::parse_recovery_point(before.at("recovery-point"), name).offset.value, end);
+        ASSERT_EQ(format::parse_cuts(contents, name).back().offset.value, end);
         continue;
       }
       ASSERT_TRUE(before.contains(name)) << name;

@@ -63,7 +63,7 @@ struct GroupPosition {
     in_log,       // between log start and end
     below_start,  // retention has passed it by
     past_end,     // an error: nothing will ever stand between the end and it but what nobody has read
-    cut,          // a power failure took what lay before it: `offset` is where the log ended then
+    cut,          // the log was cut below it, by a power failure, say: `offset` is where it ended then
   };
   Offset offset;
   State state = State::in_log;

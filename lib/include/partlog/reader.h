@@ -63,6 +63,9 @@ class PARTLOG_EXPORT PartitionReader {
   // As they stand now.
   Offset start() const;  // the log start offset
   Offset end();          // the end offset: behind the last whole batch
+  // Up to where the log was on stable storage once: end(), asked for later, is only below that if somebody shortened the log, or
+  // a device lost what it had. nullopt: nothing is known.
+  std::optional<Offset> stable_end() const;
 
   // The offset of the first record (from the log start on) whose timestamp is at or after `time`, below `limit`; nullopt: none.
   // The index finds the place; timestamps need not rise.
