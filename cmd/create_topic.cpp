@@ -31,13 +31,9 @@ class CreateTopic : public Command {
   int run(const Globals& globals) override {
     if (dry_run_) return rehearse(globals);
     Store store = Store::open_or_create(globals.store_directory());
-    return for_each_item(names_, [&](const std::string& name) {
-      try {
-        store.create_topic(name, partitions(), config_);
-        detail("created topic " + description(name));
-      } catch (const Error& error) {
-        if (!if_not_exists_ || error.code() != ErrorCode::already_exists) throw;
-      }
+    return each_new([&](const std::string& name) {
+      store.create_topic(name, partitions(), config_);
+      detail("created topic " + description(name));
     });
   }
 
@@ -48,6 +44,18 @@ class CreateTopic : public Command {
     std::string text = name + " with " + counted(static_cast<std::uint64_t>(partitions()), "partition");
     for (const auto& [key, value] : config_.values()) text += ", " + key + "=" + value;
     return text;
+  }
+
+  // One that is there already is no failure where that was foreseen.
+  template <class Make>
+  int each_new(Make make) const {
+    return for_each_item(names_, [&](const std::string& name) {
+      try {
+        make(name);
+      } catch (const Error& error) {
+        if (!if_not_exists_ || error.code() != ErrorCode::already_exists) throw;
+      }
+    });
   }
 
   int rehearse(const Globals& globals) const {
@@ -63,9 +71,9 @@ class CreateTopic : public Command {
       Store::require_creatable(directory);
       output.append("would make a store in " + directory + "\n");
     }
-    int status = for_each_item(names_, [&](const std::string& name) {
-      if ((store && store->find_topic(name)) || std::find(topics.begin(), topics.end(), name) != topics.end()) {
-        if (if_not_exists_) return;
+    const int status = each_new([&](const std::string& name) {
+      if (store) store->require_free(name);
+      if (std::find(topics.begin(), topics.end(), name) != topics.end()) {
         throw Error(ErrorCode::already_exists, "topic \"" + name + "\" exists already");
       }
       require_no_collision(name, topics);

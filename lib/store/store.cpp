@@ -1,6 +1,7 @@
 #include "partlog/store.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 
 #include "format/checkpoint.h"
@@ -118,6 +119,51 @@ Topic read_topic(const std::string& directory, std::string_view name, const std:
   return topic;
 }
 
+std::vector<int> partitions_in(const std::string& topic_directory) {
+  std::vector<int> numbers;
+  for (const auto& name : os::list_directory(topic_directory)) {
+    const auto number = format::parse_partition_name(name);
+    if (number && os::status_of(format::partition_path(topic_directory, *number))->is_directory) numbers.push_back(*number);
+  }
+  return numbers;
+}
+
+// As the files of the partitions have it; empty if none can be read.
+std::string topic_id_in(const std::string& topic_directory, const std::vector<int>& partitions) {
+  for (const int number : partitions) {
+    try {
+      const auto path = format::partition_metadata_path(format::partition_path(topic_directory, number));
+      if (const auto text = os::read_file(path)) return format::parse_partition_metadata(*text, path);
+    } catch (const Error&) {
+      // Another one may tell.
+    }
+  }
+  return {};
+}
+
+// What can be done about a topic.properties that says nothing.
+Error with_way_out(const Error& error, const std::string& topic_directory) {
+  std::vector<int> partitions;
+  try {
+    partitions = partitions_in(topic_directory);
+  } catch (const Error&) {
+    // Then there is less to be told.
+  }
+  const auto id = topic_id_in(topic_directory, partitions);
+  std::string hint = "; mend it, put a copy of it back, or write it anew with the lines topic.id=";
+  hint += id.empty() ? "ID (any 22 letters and digits)" : id;
+  hint += " and partitions=";
+  hint += partitions.empty() ? "N" : std::to_string(*std::max_element(partitions.begin(), partitions.end()) + 1);
+  return {error.code(), error.what() + hint, error.system_error()};
+}
+
+// Without its properties, a topic is known by its partitions.
+bool is_topic(const std::string& directory) {
+  if (os::status_of(format::topic_properties_path(directory))) return true;
+  const auto status = os::status_of(directory);
+  return status && status->is_directory && !partitions_in(directory).empty();
+}
+
 }  // namespace
 
 void require_valid_topic_name(std::string_view name) {
@@ -197,7 +243,7 @@ Store Store::open_or_create(const std::string& directory) {
 // One that may not be looked into counts: whoever asks for it hears of that.
 static bool may_be_topic(const std::string& directory) {
   try {
-    return os::status_of(format::topic_properties_path(directory)).has_value();
+    return is_topic(directory);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::io) throw;
     return true;
@@ -219,9 +265,17 @@ std::optional<Topic> Store::find_topic(std::string_view name) const {
   require_valid_topic_name(name);
   const auto path = format::topic_path(directory_, name);
   const auto file = format::topic_properties_path(path);
-  const auto text = os::read_file(file);
-  if (!text) return std::nullopt;
-  return read_topic(path, name, file, *text);
+  try {
+    const auto text = os::read_file(file);
+    if (text) return read_topic(path, name, file, *text);
+    if (!is_topic(path)) return std::nullopt;
+    throw Error(ErrorCode::damaged, file + ": is missing, though partitions of the topic are there");
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::damaged) throw with_way_out(error, path);
+    if (error.system_error() == EISDIR)
+      throw Error(error.code(), error.what() + std::string("; move the directory away"), EISDIR);
+    throw;
+  }
 }
 
 Topic Store::topic(std::string_view name) const {
@@ -251,14 +305,25 @@ void Store::require_writable() const {
   }
 }
 
+static Error already_exists(std::string_view topic) {
+  return {ErrorCode::already_exists, "topic \"" + std::string(topic) + "\" exists already"};
+}
+
+void Store::require_free(std::string_view name) const {
+  if (find_topic(name)) throw already_exists(name);
+  const auto path = format::topic_path(directory_, name);
+  const auto status = os::status_of(path);
+  if (!status || (status->is_directory && os::list_directory(path).empty())) return;
+  throw Error(ErrorCode::refused, path + ": is no topic, and stands in the way of one; move it away");
+}
+
 void Store::create_topic(std::string_view name, int partitions, const TopicConfig& config) const {
   require_valid_topic_name(name);
   if (partitions < 1 || partitions > format::max_partitions) {
     throw Error(ErrorCode::invalid_argument,
                 "a topic has 1 to " + std::to_string(format::max_partitions) + " partitions, not " + std::to_string(partitions));
   }
-  const auto already = [&] { return Error(ErrorCode::already_exists, "topic \"" + std::string(name) + "\" exists already"); };
-  if (find_topic(name)) throw already();
+  require_free(name);
   if (name.find_first_of("._") != std::string_view::npos) require_no_collision(name, topic_names());
   sweep(directory_);
   os::make_directories(format::staging_path(directory_));
@@ -277,7 +342,8 @@ void Store::create_topic(std::string_view name, int partitions, const TopicConfi
   } catch (const Error& error) {
     os::remove_tree(staged);
     // rename does not replace a directory that has something in it: somebody else made the topic first.
-    if (error.code() == ErrorCode::already_exists || find_topic(name)) throw already();
+    require_free(name);
+    if (error.code() == ErrorCode::already_exists) throw already_exists(name);
     throw;
   }
   os::sync_directory(format::topics_path(directory_));

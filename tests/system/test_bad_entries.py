@@ -88,9 +88,11 @@ class BadEntries(Entries):
         self.assertIn("no segments", self.check_finding("topics/a/0", "a/0"))
 
     def test_properties_of_a_topic(self):
-        for what, data in (("text", b"garbage\n"), ("no number", b"partitions=x\n"), ("binary", bytes(range(256)))):
+        for what, data in (("text", b"garbage\n"), ("no number", b"partitions=x\n"), ("binary", bytes(range(256))), ("missing", None)):
             with self.subTest(what):
-                self.write("topics/a/topic.properties", data)
+                self.write("topics/a/topic.properties", data or b"")
+                if data is None:
+                    os.unlink(self.path("topics/a/topic.properties"))
                 self.check_finding("topics/a/topic.properties")
                 findings, verdicts = self.verify("a:1", "b")
                 self.assertEqual(([f["file"] for f in findings], sorted(verdicts)),

@@ -81,6 +81,7 @@ class PARTLOG_EXPORT Store {
   std::string topic_directory(std::string_view name) const;  // where the topic stands, or would
   // Error(not_found) naming similar topics; Error(invalid_argument) for an illegal name.
   Topic topic(std::string_view name) const;
+  // Error(damaged) for one whose description is, or is missing while its partitions are there.
   std::optional<Topic> find_topic(std::string_view name) const;
   // Reads no records but the few behind the last index entry. Error(damaged) if the end cannot be told.
   PartitionInfo partition_info(const Topic& topic, int partition) const;
@@ -91,6 +92,8 @@ class PARTLOG_EXPORT Store {
   // Throws what changing the topics would throw where the store may not be written to, as far as that can be known without
   // writing.
   void require_writable() const;
+  // Error(already_exists) for the name of a topic; Error(refused) where something else stands in its place.
+  void require_free(std::string_view name) const;
   // Makes the topic whole or not at all; durable on return. Error(already_exists), Error(invalid_argument); Error(refused) as
   // require_no_collision() throws it.
   void create_topic(std::string_view name, int partitions, const TopicConfig& config) const;
