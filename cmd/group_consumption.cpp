@@ -12,6 +12,7 @@
 #include "partlog/error.h"
 #include "signals.h"
 #include "text.h"
+#include "topic_commands.h"
 
 namespace partlog::cmd {
 namespace {
@@ -224,11 +225,11 @@ PartitionCursor GroupConsumption::open(const AssignedPartition& assigned, const 
   auto range = options_.range;
   if (position && position->state == State::past_end) {
     PartitionReader reader(store_, *topic, assigned.partition);
-    end_of(reader, name);
+    end_of(reader, store_, name);
     throw Error(ErrorCode::offset_out_of_range, name + ": the position " + std::to_string(position->offset.value) +
                                                     " of group \"" + group_.name() + "\" is past the end offset " +
-                                                    std::to_string(position->end.value) + " (partlog reset-offset --group " +
-                                                    group_.name() + " " + name + " --to-latest --execute mends it)");
+                                                    std::to_string(position->end.value) + " (" +
+                                                    reset_command(store_, group_.name(), name) + " mends it)");
   }
   if (position) {
     if (position->state == State::cut) {

@@ -5,6 +5,7 @@
 
 #include "messages.h"
 #include "text.h"
+#include "topic_commands.h"
 
 namespace partlog::cmd {
 
@@ -13,33 +14,33 @@ PartitionCursor::PartitionCursor(const Store& store, const std::shared_ptr<const
     : PartitionCursor(
           topic->name + ":" + std::to_string(partition), topic, PartitionName{topic->name, partition},
           [&store, topic, partition, reading = options.reader] { return PartitionReader(store, *topic, partition, reading); },
-          options) {}
+          options, &store) {}
 
 PartitionCursor::PartitionCursor(const std::string& path, const Options& options)
     : PartitionCursor(
           path, nullptr, partition_name(path), [path, reading = options.reader] { return PartitionReader(path, reading); },
-          options) {}
+          options, nullptr) {}
 
 PartitionCursor::PartitionCursor(std::string name, std::shared_ptr<const Topic> topic, const std::optional<PartitionName>& origin,
-                                 std::function<PartitionReader()> open, const Options& options)
+                                 std::function<PartitionReader()> open, const Options& options, const Store* store)
     : name_(std::move(name)),
       topic_(std::move(topic)),
       origin_(origin.value_or(PartitionName{{}, -1})),
       open_(std::move(open)),
       options_(options),
       bounded_(!options.follow) {
-  end_ = end_of(reader(), name_);
+  end_ = store != nullptr ? end_of(reader(), *store, name_) : reader().end();
   first_ = resolve(options.start);
   seek(first_);
 }
 
-Offset end_of(PartitionReader& reader, const std::string& name) {
+Offset end_of(PartitionReader& reader, const Store& store, const std::string& name) {
   const auto stable = reader.stable_end();  // first: the log grows meanwhile
   const auto end = reader.end();
   if (stable && end < *stable) {
     notice(name + ": the log ends at " + std::to_string(end.value) + ", below its recovery point " +
            std::to_string(stable->value) + ": " + offsets_text(end, *stable - 1) + (*stable - end == 1 ? " is" : " are") +
-           " gone; partlog verify tells more");
+           " gone; " + command_for(store, "verify " + name) + " tells more");
   }
   return end;
 }

@@ -23,7 +23,7 @@ struct StartPoint {
 enum class Reset { earliest, latest, fail };
 
 // The end of a log as it stands, with a notice if it was shortened below what was on stable storage.
-Offset end_of(PartitionReader& reader, const std::string& name);
+Offset end_of(PartitionReader& reader, const Store& store, const std::string& name);
 
 class PartitionCursor {
  public:
@@ -76,7 +76,7 @@ class PartitionCursor {
 
  private:
   PartitionCursor(std::string name, std::shared_ptr<const Topic> topic, const std::optional<PartitionName>& origin,
-                  std::function<PartitionReader()> open, const Options& options);
+                  std::function<PartitionReader()> open, const Options& options, const Store* store);
   Offset resolve(const StartPoint& start);
   bool go_on_at_log_start();
   bool look_at_end();

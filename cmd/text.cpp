@@ -1,5 +1,6 @@
 #include "text.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "exit_status.h"
@@ -211,6 +212,17 @@ std::string counted(std::uint64_t count, std::string_view singular) {
 std::string system_message(int error_number) {
   char buffer[128];
   return ::strerror_r(error_number, buffer, sizeof buffer);
+}
+
+std::string shell_word(std::string_view text) {
+  const auto is_plain = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           std::string_view("_-./:,@%+=").find(c) != std::string_view::npos;
+  };
+  if (!text.empty() && std::all_of(text.begin(), text.end(), is_plain)) return std::string(text);
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
 }
 
 }  // namespace partlog::cmd

@@ -42,6 +42,9 @@ void append_number(std::string& out, Integer value) {
 std::string counted(std::uint64_t count, std::string_view singular);
 // "offset 3", "offsets 3 to 5"
 std::string offsets_text(Offset first, Offset last);
+
+// As a word of a shell command.
+std::string shell_word(std::string_view text);
 // The system's words for an errno.
 std::string system_message(int error_number);
 

@@ -1,8 +1,25 @@
 #include "topic_commands.h"
 
+#include "text.h"
+
 namespace partlog::cmd {
 
 Store open_store(const Globals& globals) { return Store::open(globals.store_directory()); }
+
+std::string command_for(const Store& store, std::string_view words) {
+  std::string usual;
+  try {
+    usual = Globals().store_directory();
+  } catch (const UsageError&) {
+    // No store is named.
+  }
+  const auto which = store.directory() == usual ? "" : "-d " + shell_word(store.directory()) + " ";
+  return "partlog " + which + std::string(words);
+}
+
+std::string reset_command(const Store& store, const std::string& group, const std::string& partition) {
+  return command_for(store, "reset-offset --group " + group + " " + partition + " --to-latest --execute");
+}
 
 std::pair<std::string, std::string> parse_setting(std::string_view text, std::string_view option) {
   std::size_t equals = text.find('=');

@@ -143,7 +143,7 @@ class Verify : public Command {
       if (!number || (!ranges.empty() && std::none_of(ranges.begin(), ranges.end(), is_meant))) continue;
       each([&] {
         const auto why = fault_of(entry);
-        why.empty() ? partition(entry, [] { return Verdict::clean; }) : unreadable_partition(entry, why, Verdict::damaged);
+        why.empty() ? partition(entry, no_positions) : unreadable_partition(entry, why, no_positions);
       });
     }
   }
@@ -153,10 +153,11 @@ class Verify : public Command {
       each([&] {
         const auto directory = partition_directory(topic.directory, number);
         try {
+          const auto more = [&](Offset end) { return positions(store, topic, number, end); };
           if (const auto fault = fault_of(directory); !fault.empty() && is_there(store, topic)) {
-            return unreadable_partition(directory, fault, positions(store, topic, number));
+            return unreadable_partition(directory, fault, more);
           }
-          partition(directory, [&] { return positions(store, topic, number); });
+          partition(directory, more);
         } catch (const Error& error) {
           if (error.code() != ErrorCode::not_found || is_there(store, topic)) throw;
           notice("topic " + topic.name + " was deleted meanwhile");
@@ -174,11 +175,13 @@ class Verify : public Command {
     }
   }
 
-  void unreadable_partition(const std::string& directory, const std::string& fault, Verdict positions) {
+  template <class More>
+  void unreadable_partition(const std::string& directory, const std::string& fault, More more) {
     taker()({CheckFinding::Kind::damage, directory, {}, {}, {}, {}, fault});
+    if (!reindex_) more(Offset{0});
     if (repair_ || reindex_) return;
     CheckResult result;
-    result.verdict = std::max(Verdict::damaged, positions);
+    result.verdict = Verdict::damaged;
     shown_->summary(directory, result, true);
   }
 
@@ -187,9 +190,16 @@ class Verify : public Command {
     return now && now->id == topic.id;
   }
 
-  Verdict positions(const Store& store, const Topic& topic, int number) {
-    return check_group_positions(store, topic, number, taker());
+  // Nothing is taken from what groups have committed; a repair only tells of what is past the end then.
+  Verdict positions(const Store& store, const Topic& topic, int number, Offset end) {
+    const auto name = topic.name + ":" + std::to_string(number);
+    const auto take = [&](CheckFinding finding) {
+      if (!finding.group.empty()) finding.reason += " (" + reset_command(store, finding.group, name) + " mends it)";
+      if (finding.kind == CheckFinding::Kind::damage || !repair_) taker()(finding);
+    };
+    return check_group_positions(store, topic, number, take, end);
   }
+  static Verdict no_positions(Offset) { return Verdict::clean; }
 
   std::string question() const {
     return operands_.size() == 1 ? "repair what is damaged in " + operands_[0] + "?" : "repair what is damaged?";
@@ -198,21 +208,23 @@ class Verify : public Command {
   template <class More>
   void partition(const std::string& directory, More more) {
     if (reindex_) return shown_->reindexed(directory, rebuild_indexes(directory, mend_), dry_run_);
-    if (repair_) return repair(directory);
+    if (repair_) return repair(directory, more);
     auto result = check_partition(directory, check_, taker());
     if (stop_requested()) return;
-    result.verdict = std::max(result.verdict, more());
+    result.verdict = std::max(result.verdict, more(Offset{0}));
     shown_->summary(directory, result, true);
   }
 
-  // Nothing is taken from what groups have committed: where that is past the end, reset-offset sets it anew.
-  void repair(const std::string& directory) {
-    shown_->repaired(directory, repair_partition(directory, mend_, taker()), dry_run_);
+  template <class More>
+  void repair(const std::string& directory, More more) {
+    const auto result = repair_partition(directory, mend_, taker());
+    more(result.end);
+    shown_->repaired(directory, result, dry_run_);
   }
 
   void path(const std::string& path) {
     if (!is_directory(path)) return file(path);
-    if (is_partition(path)) return partition(path, [] { return Verdict::clean; });
+    if (is_partition(path)) return partition(path, no_positions);
     if (std::filesystem::exists(path + "/store.properties")) return whole_store(Store::open(path));
     directory_of_partitions(path);
   }
@@ -237,7 +249,7 @@ class Verify : public Command {
           }
           if (!is_one) return;
           any = true;
-          partition(entry, [] { return Verdict::clean; });
+          partition(entry, no_positions);
         } else if (!repair_ && !reindex_ && file_kind(entry) != FileKind::unknown) {
           file(entry);
         }

@@ -338,7 +338,7 @@ class FileCheck {
 };
 
 // What cannot be read is told with the file or directory that is named as the reason.
-Findings check_group_position(const Store& store, const std::string& name, const Topic& topic, int partition) {
+Findings check_group_position(const Store& store, const std::string& name, const Topic& topic, int partition, Offset end) {
   Findings found;
   const auto directory = format::group_path(store.directory(), name);
   auto path = format::offset_file_path(directory, topic.name, partition);
@@ -350,7 +350,10 @@ Findings check_group_position(const Store& store, const std::string& name, const
     if (!at) return found;
     const auto offset = "the position " + std::to_string(at->offset.value);
     if (at->state == GroupPosition::State::past_end) {
-      tell(Kind::damage, offset + " is past the end offset " + std::to_string(at->end.value));
+      end = std::max(end, at->end);
+      if (at->offset <= end) return found;
+      tell(Kind::damage, offset + " is past the end offset " + std::to_string(end.value));
+      found.back().group = name;
     } else if (at->state == GroupPosition::State::below_start) {
       tell(Kind::note, offset + " is below the log start offset " + std::to_string(at->start.value));
     } else if (at->state == GroupPosition::State::cut) {
@@ -388,7 +391,7 @@ CheckResult check_file(const std::string& path, const CheckOptions& options, con
   return FileCheck(path, options, take).run();
 }
 
-Verdict check_group_positions(const Store& store, const Topic& topic, int partition, const TakeFinding& take) {
+Verdict check_group_positions(const Store& store, const Topic& topic, int partition, const TakeFinding& take, Offset end) {
   Report report(take);
   PartitionContext context;
   context.directory = partition_directory(topic.directory, partition);
@@ -396,7 +399,7 @@ Verdict check_group_positions(const Store& store, const Topic& topic, int partit
   std::vector<std::string> groups;
   report.give(settled(context, false, [&] { return names_of_groups(store, groups); }));
   for (const auto& name : groups) {
-    report.give(settled(context, false, [&] { return check_group_position(store, name, topic, partition); }));
+    report.give(settled(context, false, [&] { return check_group_position(store, name, topic, partition, end); }));
   }
   return report.result.verdict;
 }

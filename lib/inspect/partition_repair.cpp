@@ -163,6 +163,7 @@ class Repair {
     result_.lost = inspect::without(inspect::without(inspect::merged(std::move(candidates)), taken), context_.lost);
     // Offsets that were lost at the end may have been told to somebody: the next append goes behind them.
     is_bumped_ = context_.is_ours && end < salvage_.end && salvage_.end > salvage_.segments.back().base;
+    if (is_bumped_) result_.end = salvage_.end;
   }
 
   // The recovery point names a place that is not there, though nothing else is wrong with its segment.

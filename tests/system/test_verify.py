@@ -260,6 +260,34 @@ class FiveSegments(VerifyTest):
         findings, _ = self.verify(status=5)
         self.assertEqual([f["file"] for f in findings], [path])
 
+    def test_a_repair_tells_of_positions_past_the_end(self):
+        """With the command that mends them, also for a store that is named by --dir; a dry run foresees where the log will end."""
+        for name, offset in (("g", 440), ("h", 450), ("i", 100)):
+            self.run_program("commit", "-g", name, "t:0:%d" % offset)
+        path = os.path.join(self.store, "groups/h/offsets/t/0")
+        self.edit(path, lambda d: d.replace(b"offset=450", b"offset=1000"))
+        os.truncate(self.logs[4], os.path.getsize(self.logs[4]) // 2)
+        before = harness.tree(self.store)
+        named = ["-d", self.store]
+        for where, env in (([], None), (named, {"PARTLOG_DIR": None}), (named, {"PARTLOG_DIR": self.store})):
+            for run in (["-n"], ["--yes"]):
+                with self.subTest(where=where, run=run, env=env):
+                    result = self.run_program("verify", "--repair", *run, *where, env=env, status=5)
+                    told = [line.decode() for line in result.lines if b"groups/" in line]
+                    shown = "-d %s " % self.store if env and not env["PARTLOG_DIR"] else ""
+                    command = "%sreset-offset --group h t:0 --to-latest --execute" % shown
+                    self.assertEqual(told, ['%s: damaged: group "h": the position 1000 is past the end offset 450 (partlog %s mends it)'
+                                            % (path, command)])
+                    if run == ["-n"]:
+                        self.assertEqual(harness.tree(self.store), before)
+                    self.assertEqual(self.run_program("verify", *where, env=env, status=5).out.decode().count(command), 1)
+            before = harness.tree(self.store)
+        text = self.run_program("consume", "t", "-g", "h", *named, env={"PARTLOG_DIR": None}, status=4).text
+        self.assertIn("(partlog -d %s reset-offset --group h t:0 --to-latest --execute mends it)" % self.store, text)
+        subprocess.run(text.split("(")[1].split(" mends")[0].replace("partlog", harness.PROGRAM, 1), shell=True, check=True,
+                       stdout=subprocess.DEVNULL)
+        self.clean()
+
     def test_strangers_cost_one_warning_at_most(self):
         os.mkdir(self.part + "/lost+found", mode=0o700)
         os.mkdir(self.part + "/notes")

@@ -40,6 +40,7 @@ struct CheckFinding {
   std::optional<Offset> first_offset;
   std::optional<Offset> last_offset;
   std::string reason;
+  std::string group{};  // whose position is past the end. NOLINT(readability-redundant-member-init): it may be left out
 };
 
 struct CheckResult {
@@ -68,7 +69,8 @@ PARTLOG_EXPORT CheckResult check_partition(const std::string& directory, const C
 PARTLOG_EXPORT CheckResult check_file(const std::string& path, const CheckOptions& options, const TakeFinding& take);
 
 // The positions that groups have in a partition, against the log as it is: one below its start is a note, one past its end
-// damage; what of a group cannot be read is damage, too.
-PARTLOG_EXPORT Verdict check_group_positions(const Store& store, const Topic& topic, int partition, const TakeFinding& take);
+// damage; what of a group cannot be read is damage, too. `end`: where the log would end after a repair, if that is further.
+PARTLOG_EXPORT Verdict check_group_positions(const Store& store, const Topic& topic, int partition, const TakeFinding& take,
+                                             Offset end = {0});
 
 }  // namespace partlog

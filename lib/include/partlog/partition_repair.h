@@ -34,6 +34,7 @@ struct RepairOptions {
 struct RepairResult {
   Verdict before = Verdict::clean;
   std::vector<std::pair<Offset, Offset>> lost;  // ranges that could not be saved this time, the last one included
+  Offset end;                                   // behind what was lost at the end, where the log goes on; 0: nothing was
   std::string kept_in;                          // the directory with the files as they were; empty: none was replaced
   std::string list;                             // the file that lists what was lost, this time and before; empty: no such file
   bool list_is_new = false;                     // the one that was there was damaged, and only what is lost this time is in it
