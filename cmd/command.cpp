@@ -7,6 +7,7 @@
 #include "output.h"
 #include "partlog/version.h"
 #include "signals.h"
+#include "text.h"
 
 namespace partlog::cmd {
 namespace {
@@ -77,9 +78,9 @@ void Globals::declare(OptionSet& options) {
 std::string Globals::store_directory() const {
   if (directory) {
     if (directory->empty()) throw UsageError("--dir needs a directory");
-    return *directory;
+    return without_final_slashes(*directory);
   }
-  if (const char* named = environment("PARTLOG_DIR")) return named;
+  if (const char* named = environment("PARTLOG_DIR")) return without_final_slashes(named);
   const char* data = environment("XDG_DATA_HOME");
   if (data != nullptr && *data == '/') return std::string(data) + "/partlog";  // the XDG specification: a relative one is ignored
   if (const char* home = environment("HOME")) return std::string(home) + "/.local/share/partlog";

@@ -451,7 +451,8 @@ std::vector<PartitionCursor> Consume::open_files() {
   prepare_for(operands_.size());
   std::vector<PartitionCursor> cursors;
   std::set<std::string> seen;
-  for (const auto& path : operands_) {
+  for (const auto& operand : operands_) {
+    const auto path = path_operand(operand);
     if (!seen.insert(path).second) continue;
     try {
       require_batches(path);

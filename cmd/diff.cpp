@@ -36,8 +36,8 @@ class Diff : public Command {
   int run(const Globals& globals) override {
     if (globals.directory) throw UsageError("diff takes both stores as operands, and no --dir");
     catch_stop_signals();
-    const Store left = Store::open(operands_[0]);
-    const Store right = Store::open(operands_[1]);
+    const Store left = Store::open(without_final_slashes(operands_[0]));
+    const Store right = Store::open(without_final_slashes(operands_[1]));
     options_.found = [this](const Difference& difference) { add(difference); };
     options_.stop = &stop_requested();
     StoreDiff diff(left, right, options_);

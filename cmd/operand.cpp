@@ -4,6 +4,7 @@
 
 #include "exit_status.h"
 #include "partlog/segment_file.h"
+#include "text.h"
 #include "topic_commands.h"
 
 namespace partlog::cmd {
@@ -35,13 +36,15 @@ bool is_directory(const std::string& path) {
   return ::stat(path.c_str(), &found) == 0 && S_ISDIR(found.st_mode);
 }
 
+std::string path_operand(const std::string& text) { return is_directory(text) ? without_final_slashes(text) : text; }
+
 bool begins_with_batch(const std::string& path) {
   SegmentFile file(path);
   return file.next() == SegmentFile::Step::batch;
 }
 
 Operand resolve_operand(const std::string& text, const Globals& globals, std::optional<Store>& store) {
-  if (text.find('/') != std::string::npos) return {text, {}, {}};
+  if (text.find('/') != std::string::npos) return {path_operand(text), {}, {}};
   const bool is_file = exists(text);
   std::optional<Address> address;
   try {

@@ -22,6 +22,8 @@ struct Operand {
 Operand resolve_operand(const std::string& text, const Globals& globals, std::optional<Store>& store);
 
 bool is_directory(const std::string& path);
+// What names a file or directory, a directory without slashes at the end.
+std::string path_operand(const std::string& text);
 // Whether a batch of records stands at the start of a file.
 bool begins_with_batch(const std::string& path);
 

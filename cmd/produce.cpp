@@ -238,6 +238,13 @@ std::optional<Error> failure_of(Work work) {
   }
 }
 
+// What mends a partition that takes no more records.
+std::string way_out(const Error& failure, const Store& store, const Topic& topic) {
+  const bool sync_failed = std::string_view(failure.what()).find("sync failed") != std::string_view::npos;
+  if (failure.code() != ErrorCode::damaged && !sync_failed) return {};
+  return "; " + command_for(store, "verify --repair " + topic.name) + " mends it";
+}
+
 // A compressed record may be larger than a batch may be, but not so large that readers would refuse to unpack it.
 std::size_t Produce::record_limit(const Topic& topic) const {
   auto compression = topic.config.compression().value_or(storing_.compression.value_or(Compression::none));
@@ -266,7 +273,7 @@ int Produce::feed(const Store& store, const Topic& topic, const InputFiles& file
   });
   if (!failure) failure = last_failure;
   // That a signal ended it the status says.
-  if (failure && failure->code() != ErrorCode::interrupted) complain(failure->what());
+  if (failure && failure->code() != ErrorCode::interrupted) complain(failure->what() + way_out(*failure, store, topic));
   bool all = !failure && !stop_requested();
   summarize(producer, input, all, pump.nothing_left(), sync);
   return all ? status_done : failure ? exit_status(failure->code()) : signal_status();

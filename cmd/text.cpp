@@ -214,6 +214,11 @@ std::string system_message(int error_number) {
   return ::strerror_r(error_number, buffer, sizeof buffer);
 }
 
+std::string without_final_slashes(std::string path) {
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  return path;
+}
+
 std::string shell_word(std::string_view text) {
   const auto is_plain = [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||

@@ -43,6 +43,9 @@ std::string counted(std::uint64_t count, std::string_view singular);
 // "offset 3", "offsets 3 to 5"
 std::string offsets_text(Offset first, Offset last);
 
+// The path of a directory as it goes in front of the names in it.
+std::string without_final_slashes(std::string path);
+
 // As a word of a shell command.
 std::string shell_word(std::string_view text);
 // The system's words for an errno.
