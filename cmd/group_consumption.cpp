@@ -111,7 +111,7 @@ void GroupConsumption::consume() {
     delivery_.require_taker();
     settle(false);
     look_for_obstacles();
-    if (finished()) return;
+    if (finished()) return tell_that_nothing_is_left();
     if (options_.follow && !watch_) {  // what came before there was a watch has to be looked for once more
       std::vector<std::string> directories;
       for (auto& owned : owned_) {
@@ -131,6 +131,26 @@ bool GroupConsumption::finished() const {
   const auto busy = [](const Owned& owned) { return owned.readable() || owned.revoked; };
   if (std::any_of(owned_.begin(), owned_.end(), busy) || (!gave_up_ && !member_->awaited().empty())) return false;
   return options_.follow ? !owned_.empty() : !anything_under_way();
+}
+
+// Why a member ends that never got a partition.
+void GroupConsumption::tell_that_nothing_is_left() const {
+  if (had_any_) return;
+  constexpr std::size_t most_named = 3;
+  const auto state = group_.state();
+  std::string holders;
+  std::size_t more = 0;
+  for (const auto& other : state.members) {
+    std::string has;
+    for (const auto& partition : other.assigned) {
+      if (std::find(topics_.begin(), topics_.end(), partition.topic) != topics_.end())
+        has += (has.empty() ? " has " : ", ") + name_of(partition);
+    }
+    if (has.empty() || ++more > most_named) continue;
+    holders += "; process " + std::to_string(other.pid) + " on host " + other.host + " (member " + other.id + ")" + has;
+  }
+  if (more > most_named) holders += "; " + counted(more - most_named, "more member");
+  notice("group \"" + group_.name() + "\": no partition is left for this member" + holders);
 }
 
 // What others do not let go of is said after a while. Who does not follow gives it up when the time for locks is over.
@@ -174,6 +194,7 @@ bool GroupConsumption::anything_under_way() const {
 
 void GroupConsumption::rebalance() {
   const auto change = member_->poll();
+  had_any_ = had_any_ || !change.assigned.empty() || !change.failed.empty() || !member_->awaited().empty();
   for (const auto& partition : change.revoked) revoke(partition);
   for (const auto& failed : change.failed) outcome_.fail(failed.error);
   for (const auto& assigned : change.assigned) take(assigned);

@@ -59,6 +59,7 @@ class GroupConsumption {
   void revoke(const TopicPartition& partition);
   bool deliver_some();
   bool finished() const;
+  void tell_that_nothing_is_left() const;
   void look_for_obstacles();
   void settle(bool exact);
   void commit(Owned& owned);
@@ -85,6 +86,7 @@ class GroupConsumption {
   Clock::time_point last_commit_ = Clock::now();
   Clock::time_point next_look_;
   bool gave_up_ = false;           // what is awaited
+  bool had_any_ = false;           // some partition was assigned to us
   std::set<TopicPartition> told_;  // that are awaited
   std::map<TopicPartition, Offset> positions_;
 };

@@ -8,6 +8,7 @@ same time would both have read it from where it stood, and the file would show i
 import concurrent.futures
 import os
 import random
+import re
 import signal
 import subprocess
 import threading
@@ -429,6 +430,26 @@ class OtherWays(groups.GroupTest):
             self.assertEqual(len(lines), 12000)
             self.assertEqual(len(set(lines)), 12000)
             self.assertEqual([self.position(p, group="g%d" % round) for p in range(4)], [3000] * 4)
+
+    def test_one_too_many_is_told_who_has_what(self):
+        """Without -F it ends at once, and says why; with it, and for one that got a partition, there is nothing to say."""
+        self.create("one", "-p", "1")
+        self.create("two", "-p", "2")
+        self.produce(b"x\n", topic="one")
+        first = self.start("consume", "one", "-g", "g", "-F")
+        self.assertEqual(harness.Lines(first.stdout).next(), b"x")
+        late = self.run_program("consume", "one", "-g", "g")
+        member, pid = [(row["member"], row["pid"]) for row in self.run_program("describe-group", "g", "--json").json()][0]
+        self.assertEqual(pid, first.pid)
+        self.assertEqual(len(late.notices), 1, late.text)
+        self.assertRegex(late.text, r'^partlog: group "g": no partition is left for this member; process %d on host \S+ \(member %s\) '
+                                    r'has one:0\n$' % (pid, re.escape(member)))
+        self.assertEqual(self.run_program("consume", "one", "-g", "g", "--fail-if-empty", "-q", status=3).err, b"")
+        self.assertEqual(self.run_program("consume", "two", "-g", "g").err, b"")
+        self.assertEqual(self.run_program("consume", "one", "-g", "g", "-F", "--idle-timeout", "300ms").err, b"")
+        first.terminate()
+        harness.finish(first)
+        self.assertEqual(self.run_program("consume", "one", "-g", "g").err, b"")
 
     def test_a_full_pipe_holds_its_partitions_back(self):
         """A partition is handed over when the reader has taken what was written: not before, or records would come twice."""
