@@ -286,7 +286,8 @@ std::optional<Offset> BatchStream::behind_wrong_batch_at_end() const {
   const bool is_whole = header && format::header_fault(*header) == nullptr && header->base_offset <= largest &&
                         (scanner.falls() || header->size() == open_->file.size() - scanner.position());
   if (directory_.on_network() || !is_whole) return std::nullopt;
-  return header->base_offset >= scanner.expected() ? header->next_offset() : scanner.expected();
+  if (header->base_offset < scanner.expected()) return scanner.expected();
+  return std::min(header->next_offset(), limit_of(open_->base));  // what it says is not to be trusted
 }
 
 void BatchStream::lose(const LostRange& range) {

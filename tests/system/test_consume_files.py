@@ -373,6 +373,23 @@ class Damage(FilesTest):
             with open(path, "wb") as f:
                 f.write(good)
 
+    def test_a_flipped_count_does_not_reach_into_the_next_segment(self):
+        for path, position, size, first, end in self.batches:
+            if position + size != os.path.getsize(path) or path == self.logs[-1]:
+                continue
+            for byte in (0, 3, 7, 23, 24, 25, 26):  # of the offset, and of the difference of the last one's
+                with open(path, "r+b") as f:
+                    good = f.read()
+                    f.seek(position + byte)
+                    f.write(bytes([good[position + byte] ^ 0x40]))
+                with self.subTest(path=path, byte=byte):
+                    told = self.read("--skip-corrupt", status=5)
+                    self.assertEqual(told.lines, self.whole[:first] + self.whole[end:])
+                    self.assertIn("offsets %d to %d left out" % (first, end - 1), told.text)
+                    self.assertEqual(len(told.notices), 1, told.text)
+                with open(path, "wb") as f:
+                    f.write(good)
+
     def check_flip(self, path, at, random):
         plain, skipping = self.read(status=None), self.read("--skip-corrupt", status=None)
         if path.endswith("index"):
