@@ -39,8 +39,9 @@ Staged make_staged(const std::string& staging, std::string_view topic) {
     os::make_directory(staged.path);
     try {
       staged.lock = os::FileLock::open(format::topic_lock_path(staged.path)).lock();
-    } catch (const Error&) {
+    } catch (const Error& error) {
       os::remove_tree(staged.path);
+      if (error.code() == ErrorCode::not_found) continue;  // somebody who sweeps was here
       throw;
     }
     if (os::status_of(format::topic_lock_path(staged.path))) return staged;
