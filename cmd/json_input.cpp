@@ -1,40 +1,43 @@
 #include "json_input.h"
 
+#include <rapidjson/error/en.h>
+#include <rapidjson/reader.h>
+
+#include <cctype>
+#include <charconv>
 #include <cmath>
-#include <iterator>
 #include <limits>
-#include <nlohmann/json.hpp>
+#include <string_view>
+#include <system_error>
+#include <utility>
 
 #include "text.h"
 
 namespace partlog::cmd {
 namespace {
 
-// Characters of the line, telling how far the parser has read.
-class TrackingIterator {
+// The line for RapidJSON, which writes what it unpacks over what it has read.
+class LineStream {
  public:
-  using iterator_category = std::input_iterator_tag;
-  using value_type = char;
-  using difference_type = std::ptrdiff_t;
-  using pointer = const char*;
-  using reference = const char&;
+  using Ch = char;
 
-  TrackingIterator(const char* at, const char** position) : at_(at), position_(position) {}
-  reference operator*() const { return *at_; }
-  TrackingIterator& operator++() {
-    *position_ = ++at_;
-    return *this;
-  }
-  TrackingIterator operator++(int) {
-    TrackingIterator old = *this;
-    ++*this;
-    return old;
-  }
-  friend bool operator==(const TrackingIterator& a, const TrackingIterator& b) { return a.at_ == b.at_; }
+  explicit LineStream(std::span<char> line) : begin_(line.data()), at_(begin_), end_(begin_ + line.size()) {}
+
+  const char* position() const { return at_; }
+  bool at_end() const { return at_ == end_; }
+
+  char Peek() const { return at_ != end_ ? *at_ : '\0'; }
+  char Take() { return at_ != end_ ? *at_++ : '\0'; }
+  std::size_t Tell() const { return static_cast<std::size_t>(at_ - begin_); }
+  char* PutBegin() { return to_ = at_; }
+  void Put(char c) { *to_++ = c; }
+  std::size_t PutEnd(const char* from) const { return static_cast<std::size_t>(to_ - from); }
 
  private:
-  const char* at_;
-  const char** position_;
+  char* begin_;
+  char* at_;
+  char* to_ = nullptr;
+  char* end_;
 };
 
 enum class Field { none, ignored, key, key_b64, value, value_b64, headers, timestamp, partition, name, name_b64 };
@@ -59,45 +62,40 @@ Field header_field(std::string_view name) {
   return Field::none;
 }
 
-// Receives what nlohmann's parser finds. Each function returns false, with error() set, to end the parsing.
+// Receives what RapidJSON finds. Each function returns false, with error() set, to end the parsing.
 class Receiver {
  public:
-  Receiver(std::string_view line, JsonRecord& record) : line_(line), record_(record), read_to_(line.data()) {}
+  Receiver(std::span<char> line, const LineStream& stream, JsonRecord& record) : line_(line), stream_(stream), record_(record) {}
 
-  const char** position() { return &read_to_; }
   const std::optional<JsonError>& error() const { return error_; }
 
-  bool null() {
+  bool Null() {
     return scalar("null", [&] { return take_null(); });
   }
-  bool boolean(bool) {
+  bool Bool(bool) {
     return scalar("a truth value", [&] { return field_ == Field::ignored; });
   }
-  bool number_integer(std::int64_t number) {
-    return scalar("a number", [&] { return take_number(number); });
+  // All numbers are given as their text, which stands before where the stream is.
+  bool RawNumber(const char*, unsigned size, bool) {
+    const std::string_view text(stream_.position() - size, size);
+    return scalar("a number", [&] { return take_number_text(text); });
   }
-  bool number_unsigned(std::uint64_t number) {
-    if (number <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-      return number_integer(static_cast<std::int64_t>(number));
-    }
-    return scalar("a number", [&] { return take_huge_number(); });
+  bool Int(int) { return false; }
+  bool Uint(unsigned) { return false; }
+  bool Int64(std::int64_t) { return false; }
+  bool Uint64(std::uint64_t) { return false; }
+  bool Double(double) { return false; }
+  bool String(const char* text, unsigned size, bool) {
+    return scalar("a string", [&] { return take_string({text, size}); });
   }
-  // With point or exponent, or beyond 64 bits.
-  bool number_float(double number, const std::string& text) {
-    return scalar("a number", [&] { return take_real_number(number, text); });
-  }
-  bool string(std::string& text) {
-    return scalar("a string", [&] { return take_string(text); });
-  }
-  bool binary(nlohmann::json::binary_t&) { return false; }
 
-  bool start_object(std::size_t) {
+  bool StartObject() {
     if (place_ == Place::start) {
       place_ = Place::record;
     } else if (place_ == Place::headers && !flat_name_) {
       place_ = Place::header;
       name_.reset();
-      header_value_.reset();
+      header_value_ = {};
       has_header_value_ = false;
     } else {
       return wrong("an object");
@@ -105,17 +103,19 @@ class Receiver {
     return done();
   }
 
-  bool key(std::string& name) {
+  bool Key(const char* text, unsigned size, bool) {
+    const std::string_view name(text, size);
+    if (!is_utf8(name)) return fail_encoding(name);
     field_name_ = name;
     field_ = place_ == Place::record ? record_field(name) : header_field(name);
     if (field_ == Field::none) {
-      return fail("unknown field \"" + name.substr(0, 100) + '"' + (place_ == Place::header ? " in a header" : ""));
+      return fail("unknown field \"" + field_name_.substr(0, 100) + '"' + (place_ == Place::header ? " in a header" : ""));
     }
     if (seen_twice()) return fail("the " + kind() + " is given twice");
     return done();
   }
 
-  bool end_object() {
+  bool EndObject(unsigned) {
     if (place_ == Place::header) {
       if (!name_ || !has_header_value_) return fail(name_ ? "a header without value" : "a header without name");
       add_header(*name_, header_value_);
@@ -127,34 +127,33 @@ class Receiver {
     return done();
   }
 
-  bool start_array(std::size_t) {
+  bool StartArray() {
     if (place_ != Place::record || field_ != Field::headers) return wrong("an array");
     place_ = Place::headers;
     flat_name_.reset();
     return done();
   }
 
-  bool end_array() {
+  bool EndArray(unsigned) {
     if (flat_name_) return fail("a header without value");
     place_ = Place::record;
     return done();
   }
 
-  bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception& exception) {
-    constexpr int number_overflow = 406;  // nlohmann's number of a literal that no double can hold
-    if (exception.id == number_overflow) return fail("the number is out of range");
-    std::string message = exception.what();
-    if (std::size_t at = message.find(": "); at != std::string::npos) message.erase(0, at + 2);
-    message.resize(std::min(message.find("; last read"), message.size()));
-    error_ = JsonError{std::max<std::size_t>(position, 1), "broken JSON: " + message};
-    return false;
+  // What the parser found wrong itself, `offset` bytes from the start of the line.
+  JsonError parse_error(rapidjson::ParseErrorCode code, std::size_t offset) const {
+    if (code == rapidjson::kParseErrorNumberTooBig) return {column(), "the number is out of range"};
+    std::string message = rapidjson::GetParseError_En(code);
+    message[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(message[0])));
+    if (message.ends_with('.')) message.pop_back();
+    return {offset + 1, "broken JSON: " + message};
   }
 
  private:
   enum class Place { start, record, headers, header, end };
 
   bool done() {
-    token_end_ = read_to_;
+    token_end_ = stream_.position();
     return true;
   }
 
@@ -168,6 +167,12 @@ class Receiver {
 
   bool fail(std::string message) {
     error_ = JsonError{column(), std::move(message)};
+    return false;
+  }
+
+  bool fail_encoding(std::string_view text) {
+    const auto* const at = text.data() + utf8_prefix(text);
+    error_ = JsonError{static_cast<std::size_t>(at - line_.data()) + 1, "broken JSON: a string that is not UTF-8"};
     return false;
   }
 
@@ -186,7 +191,7 @@ class Receiver {
   }
 
   bool take_null() {
-    if (place_ == Place::headers) return flat_header_value(std::nullopt);
+    if (place_ == Place::headers) return flat_header_value({});
     if (place_ == Place::header) return field_ == Field::value;  // the value is null already
     return field_ == Field::key || field_ == Field::value || field_ == Field::timestamp || field_ == Field::headers ||
            field_ == Field::ignored || field_ == Field::partition;
@@ -213,18 +218,30 @@ class Receiver {
     return place_ == Place::record && field_ == Field::ignored;
   }
 
+  bool take_number_text(std::string_view text) {
+    std::int64_t integer = 0;
+    const auto end = text.data() + text.size();
+    if (const auto [stop, error] = std::from_chars(text.data(), end, integer); error == std::errc() && stop == end) {
+      return take_number(integer);
+    }
+    double number = 0;
+    const bool in_range = std::from_chars(text.data(), end, number).ec == std::errc();
+    return in_range ? take_real_number(number, text) : take_huge_number();
+  }
+
   // `1e3` and `5.0` are integers, too, as long as a double tells all of them apart.
-  bool take_real_number(double number, const std::string& text) {
+  bool take_real_number(double number, std::string_view text) {
     constexpr double exact = 9007199254740992;  // 2^53
     if (!takes_number()) return take_huge_number();
-    if (text.find_first_of(".eE") == std::string::npos || std::fabs(number) > exact) return take_huge_number();
+    if (text.find_first_of(".eE") == std::string_view::npos || std::fabs(number) > exact) return take_huge_number();
     if (number != std::floor(number)) return fail("field \"" + field_name_ + "\" must be an integer");
     return take_number(static_cast<std::int64_t>(number));
   }
 
-  bool take_string(std::string& text) {
+  bool take_string(std::string_view text) {
+    if (!is_utf8(text)) return fail_encoding(text);
     if (place_ == Place::headers) {
-      if (flat_name_) return flat_header_value(text);
+      if (flat_name_) return flat_header_value(Bytes(text));
       flat_name_ = text;
       return true;
     }
@@ -232,40 +249,43 @@ class Receiver {
       case Field::ignored:
         return true;
       case Field::key:
-        record_.key = std::move(text);
+        record_.key = Bytes(text);
         return true;
       case Field::value:
-        (place_ == Place::header ? header_value_ : record_.value) = std::move(text);
+        (place_ == Place::header ? header_value_ : record_.value) = Bytes(text);
         return true;
       case Field::name:
-        name_ = std::move(text);
+        name_ = text;
         return true;
       case Field::key_b64:
-        return decode(text, record_.key);
+        return decode(text, [&](std::string_view bytes) { record_.key = Bytes(bytes); });
       case Field::value_b64:
-        return decode(text, place_ == Place::header ? header_value_ : record_.value);
+        return decode(text,
+                      [&](std::string_view bytes) { (place_ == Place::header ? header_value_ : record_.value) = Bytes(bytes); });
       case Field::name_b64:
-        return decode(text, name_);
+        return decode(text, [&](std::string_view bytes) { name_ = bytes; });
       default:
         return false;
     }
   }
 
-  bool decode(const std::string& text, std::optional<std::string>& target) {
-    if (decode_base64(text, target.emplace())) return true;
-    return fail("field \"" + field_name_ + "\" is not base64");
+  template <class Take>
+  bool decode(std::string_view text, Take take) {
+    const auto bytes = line_.subspan(static_cast<std::size_t>(text.data() - line_.data()), text.size());
+    const auto size = decode_base64(bytes);
+    if (!size) return fail("field \"" + field_name_ + "\" is not base64");
+    take({bytes.data(), *size});
+    return true;
   }
 
-  bool flat_header_value(const std::optional<std::string>& value) {
+  bool flat_header_value(Bytes value) {
     if (!flat_name_) return false;
     add_header(*flat_name_, value);
     flat_name_.reset();
     return true;
   }
 
-  void add_header(const std::string& name, const std::optional<std::string>& value) {
-    record_.headers.add(name, value ? Bytes(*value) : Bytes());
-  }
+  void add_header(std::string_view name, Bytes value) { record_.headers.add(name, value); }
 
   // Marks what the field gives as seen.
   bool seen_twice() {
@@ -305,9 +325,9 @@ class Receiver {
     }
   }
 
-  std::string_view line_;
+  std::span<char> line_;
+  const LineStream& stream_;
   JsonRecord& record_;
-  const char* read_to_;
   const char* token_end_ = nullptr;
   std::optional<JsonError> error_;
   Place place_ = Place::start;
@@ -317,29 +337,32 @@ class Receiver {
   bool has_value_ = false;
   bool has_headers_ = false;
   bool has_timestamp_ = false;
-  std::optional<std::string> flat_name_;
-  std::optional<std::string> name_;
-  std::optional<std::string> header_value_;
+  std::optional<std::string_view> flat_name_;
+  std::optional<std::string_view> name_;
+  Bytes header_value_;
   bool has_header_value_ = false;
 };
 
 }  // namespace
 
 void JsonRecord::clear() {
-  key.reset();
-  value.reset();
+  key = value = {};
   headers.clear();
   timestamp = no_timestamp;
   partition.reset();
 }
 
-std::optional<JsonError> parse_json_record(std::string_view line, JsonRecord& record) {
+std::optional<JsonError> parse_json_record(std::span<char> line, JsonRecord& record) {
   record.clear();
-  Receiver receiver(line, record);
-  TrackingIterator first(line.data(), receiver.position());
-  TrackingIterator last(line.data() + line.size(), receiver.position());
-  nlohmann::json::sax_parse(first, last, &receiver);
-  return receiver.error();
+  LineStream stream(line);
+  Receiver receiver(line, stream, record);
+  rapidjson::Reader reader;
+  const auto result = reader.Parse < rapidjson::kParseInsituFlag | rapidjson::kParseNumbersAsStringsFlag > (stream, receiver);
+  if (receiver.error()) return receiver.error();
+  if (result.IsError()) return receiver.parse_error(result.Code(), result.Offset());
+  // A zero byte is an end to RapidJSON.
+  if (!stream.at_end()) return receiver.parse_error(rapidjson::kParseErrorDocumentRootNotSingular, stream.Tell());
+  return std::nullopt;
 }
 
 }  // namespace partlog::cmd

@@ -3,17 +3,17 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
-#include <string_view>
 
 #include "partlog/record.h"
 
 namespace partlog::cmd {
 
-// A record with its own bytes.
+// Key and value point into the line.
 struct JsonRecord {
-  std::optional<std::string> key;
-  std::optional<std::string> value;
+  Bytes key;
+  Bytes value;
   HeaderBuilder headers;
   Timestamp timestamp = no_timestamp;
   std::optional<std::int64_t> partition;
@@ -27,7 +27,8 @@ struct JsonError {
   std::string message;
 };
 
-// Fills `record`; returns what is wrong where `line` is no record.
-std::optional<JsonError> parse_json_record(std::string_view line, JsonRecord& record);
+// Fills `record`; returns what is wrong where `line`, of less than 4 GiB, is no record. Strings are unpacked in place: the line
+// is not what it was afterwards.
+std::optional<JsonError> parse_json_record(std::span<char> line, JsonRecord& record);
 
 }  // namespace partlog::cmd

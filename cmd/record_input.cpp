@@ -12,6 +12,7 @@ constexpr std::uint64_t counted_beyond_limit = 64 << 20;
 // JSON writes a byte as up to six characters, and names the fields.
 constexpr std::size_t json_expansion = 6;
 constexpr std::size_t json_overhead = 64 << 10;
+constexpr std::size_t most_json = std::numeric_limits<std::uint32_t>::max();  // that its parser can count
 
 bool is_plain(const InputFormat& f) {
   return !f.key_delimiter && !f.crlf && !f.skip_empty && !f.empty_is_null && !f.null_marker && !f.json && f.skip == 0 &&
@@ -146,7 +147,8 @@ std::optional<std::string> RecordInput::parse(std::string_view piece, Record& re
 
 std::optional<std::string> RecordInput::parse_json(std::string_view line, Record& record) {
   JsonRecord& json = json_[given_];
-  if (auto error = parse_json_record(line, json)) return ", column " + std::to_string(error->column) + ": " + error->message;
+  if (auto error = parse_json_record(splitter_.in_place(line), json))
+    return ", column " + std::to_string(error->column) + ": " + error->message;
   constexpr std::int64_t most_partitions = std::numeric_limits<std::int32_t>::max();
   // -1 is a partition still to be chosen.
   if (format_.keep_partition && json.partition && (*json.partition < -1 || *json.partition > most_partitions)) {
@@ -154,8 +156,8 @@ std::optional<std::string> RecordInput::parse_json(std::string_view line, Record
            " is out of range";
   }
   for (const auto& [name, value] : format_.headers) json.headers.add(name, value ? Bytes(*value) : Bytes());
-  record.key = json.key ? Bytes(*json.key) : Bytes();
-  record.value = json.value ? Bytes(*json.value) : Bytes();
+  record.key = json.key;
+  record.value = json.value;
   record.headers = json.headers.block();
   record.timestamp = json.timestamp == no_timestamp ? format_.timestamp : json.timestamp;
   std::int64_t partition = json.partition.value_or(-1);
@@ -170,7 +172,7 @@ void RecordInput::give_default_key(Record& record) const {
 
 std::size_t RecordInput::piece_limit() const {
   std::size_t keyed = format_.limit + (format_.key_delimiter ? format_.key_delimiter->size() : 0) + format_.crlf;
-  return format_.json ? format_.limit * json_expansion + json_overhead : keyed;
+  return format_.json ? std::min(format_.limit * json_expansion + json_overhead, most_json) : keyed;
 }
 
 std::string RecordInput::too_long(std::uint64_t size, bool ended) const {

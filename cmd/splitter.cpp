@@ -24,9 +24,14 @@ void Splitter::move_pending_to(char* to) {
   end_ = to + size;
 }
 
-void Splitter::grow(std::size_t size) {
+void Splitter::make_room(std::size_t size) {
   const auto begin = begin_ - buffer_.get(), scanned = scanned_ - buffer_.get(), end = end_ - buffer_.get();
-  buffer_.grow(size);
+  const std::size_t wanted = 2 * size + 2 * chunk;
+  if (static_cast<std::size_t>(begin) > size) {  // most of it is behind us
+    const auto old = std::exchange(buffer_, Pages(wanted));
+    return move_pending_to(buffer_.get() + (page_size - size % page_size) % page_size);
+  }
+  buffer_.grow(static_cast<std::size_t>(begin) + wanted);
   begin_ = buffer_.get() + begin;
   scanned_ = buffer_.get() + scanned;
   end_ = buffer_.get() + end;
@@ -35,11 +40,11 @@ void Splitter::grow(std::size_t size) {
 std::span<char> Splitter::room() {
   const std::size_t size = pending().size();
   if (size <= short_piece) {
-    Pages larger;
-    if (buffer_.size() > most_kept) larger = std::exchange(buffer_, Pages(short_piece + chunk));
+    Pages large;
+    if (buffer_.size() > most_kept) large = std::exchange(buffer_, Pages(short_piece + chunk));
     move_pending_to(buffer_.get() + short_piece - size);
   } else if (static_cast<std::size_t>(buffer_.get() + buffer_.size() - end_) < chunk) {
-    grow(2 * size + 2 * chunk);
+    make_room(size);
   }
   return {end_, chunk};
 }

@@ -41,6 +41,9 @@ class Splitter {
     return true;
   }
 
+  // A piece that is still valid, to be written over.
+  std::span<char> in_place(std::string_view piece) const { return {begin_ + (piece.data() - begin_), piece.size()}; }
+
   // What has come in behind the last delimiter.
   std::string_view pending() const { return {begin_, static_cast<std::size_t>(end_ - begin_)}; }
   // Forgets what is pending, all of it or all but what may be the start of a delimiter; returns how much.
@@ -56,7 +59,7 @@ class Splitter {
   const void* find_long(std::size_t size) const;
   std::size_t delimiter_start() const { return delimiter_.empty() ? 0 : delimiter_.size() - 1; }
   void move_pending_to(char* to);
-  void grow(std::size_t size);
+  void make_room(std::size_t size);
 
   std::string delimiter_;
   Pages buffer_;

@@ -133,26 +133,26 @@ void append_base64(std::string& out, std::string_view bytes) {
   }
 }
 
-bool decode_base64(std::string_view text, std::string& out) {
-  out.clear();
-  if (text.size() % 4 != 0) return false;
-  std::size_t padding = text.ends_with("==") ? 2 : text.ends_with("=") ? 1 : 0;
+std::optional<std::size_t> decode_base64(std::span<char> text) {
+  if (text.size() % 4 != 0) return std::nullopt;
+  const std::string_view view(text.data(), text.size());
+  const std::size_t padding = view.ends_with("==") ? 2 : view.ends_with("=") ? 1 : 0;
+  char* to = text.data();
   unsigned bits = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    int value = i + padding >= text.size() ? 0 : base64_value(text[i]);
-    if (value < 0) return false;
+    const int value = i + padding >= text.size() ? 0 : base64_value(text[i]);
+    if (value < 0) return std::nullopt;
     bits = bits << 6 | static_cast<unsigned>(value);
     if (i % 4 == 3) {
-      out += static_cast<char>(bits >> 16 & 255);
-      out += static_cast<char>(bits >> 8 & 255);
-      out += static_cast<char>(bits & 255);
+      *to++ = static_cast<char>(bits >> 16 & 255);
+      *to++ = static_cast<char>(bits >> 8 & 255);
+      *to++ = static_cast<char>(bits & 255);
     }
   }
-  out.resize(out.size() - padding);
-  return true;
+  return static_cast<std::size_t>(to - text.data()) - padding;
 }
 
-bool is_utf8(std::string_view bytes) {
+std::size_t utf8_prefix(std::string_view bytes) {
   auto* s = reinterpret_cast<const unsigned char*>(bytes.data());
   std::size_t i = 0;
   while (i < bytes.size()) {
@@ -165,10 +165,10 @@ bool is_utf8(std::string_view bytes) {
       }
     }
     std::size_t length = utf8_length(s + i, bytes.size() - i);
-    if (length == 0) return false;
+    if (length == 0) break;
     i += length;
   }
-  return true;
+  return i;
 }
 
 void append_json_string(std::string& out, std::string_view utf8) {

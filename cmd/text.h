@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -23,11 +24,13 @@ void append_escaped(std::string& out, char c);
 
 void append_hex(std::string& out, std::string_view bytes);
 void append_base64(std::string& out, std::string_view bytes);
-// Padding is required, nothing else than the alphabet may occur; false otherwise.
-bool decode_base64(std::string_view text, std::string& out);
+// In place; returns how many bytes it makes. Padding is required, nothing else than the alphabet may occur; nullopt otherwise.
+std::optional<std::size_t> decode_base64(std::span<char> text);
 
+// How many bytes from the first on are UTF-8, see is_utf8().
+std::size_t utf8_prefix(std::string_view bytes);
 // Whether the bytes are UTF-8 by RFC 3629 (no surrogates, no overlong forms).
-bool is_utf8(std::string_view bytes);
+inline bool is_utf8(std::string_view bytes) { return utf8_prefix(bytes) == bytes.size(); }
 // The bytes, which must be UTF-8, as a JSON string with its quotes.
 void append_json_string(std::string& out, std::string_view utf8);
 void append_json_characters(std::string& out, std::string_view utf8);  // without the quotes

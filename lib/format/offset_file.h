@@ -19,7 +19,7 @@ struct OffsetFile {
   std::size_t cuts = 0;
   Timestamp committed_at = no_timestamp;  // no_timestamp as long as there is no offset
   std::string member;
-  std::string metadata;  // any bytes; on its line \n, \r, \t, \\ and \xHH stand for what would break it
+  std::string metadata;      // any bytes; on its line \n, \r, \t, \\ and \xHH stand for what would break it
   bool path_synced = false;  // the directories above the file are on stable storage
   friend bool operator==(const OffsetFile&, const OffsetFile&) = default;
 };

@@ -13,6 +13,7 @@ namespace partlog::format {
 namespace {
 
 constexpr std::int16_t log_append_time_bit = 8;
+constexpr std::size_t most_kept = 16 << 20;  // of the memory that a large record wanted
 
 std::span<const char> checksummed(std::span<const char> batch) { return batch.subspan(field::attributes); }
 
@@ -138,6 +139,7 @@ void BatchBuilder::clear() {
 }
 
 void BatchBuilder::clear_for(std::int64_t position) {
+  if (buffer_.capacity() > most_kept) release();
   clear();
   buffer_.align_with(position);
 }

@@ -1,5 +1,7 @@
 #include "log/batch_scanner.h"
 
+#include <algorithm>
+
 namespace partlog::log {
 
 using format::batch_header_size;
@@ -8,8 +10,27 @@ namespace {
 
 constexpr std::size_t worth_giving_back = 1 << 20;
 constexpr std::size_t worth_asking = 1 << 20;
+constexpr std::size_t piece = 256 << 10;
 
 }  // namespace
+
+std::uint32_t extend_in_pieces(Window& window, const format::BatchHeader& header, std::uint32_t sum, std::int64_t from,
+                               std::int64_t end) {
+  while (from < end) {
+    const auto left = static_cast<std::size_t>(end - from);
+    const auto bytes = window.view(from, std::min(left, piece));
+    if (bytes.empty()) break;  // the file was cut meanwhile
+    const auto taken = bytes.first(std::min(bytes.size(), left));
+    sum = format::extend_checksum(header, sum, taken);
+    from += static_cast<std::int64_t>(taken.size());
+  }
+  return sum;
+}
+
+std::uint32_t checksum_in_pieces(Window& window, const format::BatchHeader& header, std::int64_t position) {
+  const auto from = position + static_cast<std::int64_t>(format::checksum_start(header));
+  return extend_in_pieces(window, header, 0, from, position + header.size());
+}
 
 // What only a look inside tells of a wrapper. If that fails, which is for the decoder to report, its own offset is all there is.
 format::BatchHeader BatchScanner::looked_into(const format::BatchHeader& wrapper, std::span<const char> message) {
@@ -27,16 +48,21 @@ std::span<const char> BatchScanner::view_of(std::size_t size) {
 
 // Whether the batch behind this one, whole and sound, has an offset that this one already covers.
 bool BatchScanner::contradicted_by_next(std::size_t size) {
-  auto bytes = window_.view(position_, size + batch_header_size);
-  if (bytes.size() < size) return false;
-  auto next = format::read_whole_header(bytes.subspan(size));
+  const auto behind = position_ + static_cast<std::int64_t>(size);
+  const auto held = batch_.size();  // of this one, so that it is not read again
+  auto bytes = window_.view(behind - static_cast<std::int64_t>(held), held + batch_header_size);
+  if (bytes.size() < held) return false;
+  auto next = format::read_whole_header(bytes.subspan(held));
   if (!next || format::header_fault(*next) != nullptr) return false;
   if (!next->is_wrapper() && next->base_offset >= header_.next_offset()) return false;
-  const auto both = size + static_cast<std::size_t>(next->size());
-  if (both > largest_) return false;
-  bytes = view_of(both);
-  if (bytes.size() < both || !format::checksum_matches(*next, bytes.subspan(size))) return false;
-  if (next->is_wrapper()) next = looked_into(*next, bytes.subspan(size));
+  if (!next->is_wrapper() && held == 0) {
+    return window_.file_reaches(behind + next->size()) && checksum_in_pieces(window_, *next, behind) == next->crc;
+  }
+  const auto both = held + static_cast<std::size_t>(next->size());
+  if (both > largest_ || !window_.file_reaches(behind + next->size())) return false;
+  bytes = window_.view(behind - static_cast<std::int64_t>(held), both);
+  if (bytes.size() < both || !format::checksum_matches(*next, bytes.subspan(held))) return false;
+  if (next->is_wrapper()) next = looked_into(*next, bytes.subspan(held));
   return next->base_offset < header_.next_offset();
 }
 
@@ -80,17 +106,22 @@ Scan BatchScanner::next() {
   if (header_.base_offset < expected_) return invalid("its offset does not rise");
   const auto size = static_cast<std::size_t>(header_.size());
   if (size > largest_ && window_.file_reaches(position_ + header_.size())) return invalid("the batch is too large to be held");
-  bytes = view_of(size);
-  if (bytes.size() < size) return cut_short(magic == 2, "the file ends inside the batch");
-  batch_ = bytes.first(size);
-  if (!format::checksum_matches(header_, batch_)) return invalid("its checksum is wrong");
+  const bool in_pieces = !holds_large_ && size > worth_asking && !header_.is_wrapper();
+  batch_ = {};
+  if (in_pieces ? !window_.file_reaches(position_ + header_.size()) : view_of(size).size() < size) {
+    return cut_short(magic == 2, "the file ends inside the batch");
+  }
+  if (!in_pieces) batch_ = window_.view(position_, size).first(size);
+  if (in_pieces ? checksum_in_pieces(window_, header_, position_) != header_.crc : !format::checksum_matches(header_, batch_)) {
+    return invalid("its checksum is wrong");
+  }
   if (header_.is_wrapper()) {
     header_ = looked_into(header_, batch_);
     if (header_.base_offset < expected_) return invalid("its offset does not rise");
   }
   if (header_.base_offset > expected_) {
     if (!offset_is_credible(size)) return invalid("its offset does not fit what follows");
-    batch_ = window_.view(position_, size).first(size);
+    if (!in_pieces) batch_ = window_.view(position_, size).first(size);
   }
   if (header_.last_offset() >= limit_) return invalid(too_far);
   next_position_ = position_ + header_.size();

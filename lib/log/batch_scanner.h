@@ -18,6 +18,12 @@ enum class Scan {
   invalid,  // what stands here is no batch; see fault()
 };
 
+// The checksum of the batch at a position, piece by piece: what a header promises may be more than one wants to hold.
+std::uint32_t checksum_in_pieces(Window& window, const format::BatchHeader& header, std::int64_t position);
+// The same of the bytes from one position to another, behind those that made `sum`.
+std::uint32_t extend_in_pieces(Window& window, const format::BatchHeader& header, std::uint32_t sum, std::int64_t from,
+                               std::int64_t end);
+
 class BatchScanner {
  public:
   // Offsets of batches must not be below `expected` and rise from there.
@@ -45,6 +51,8 @@ class BatchScanner {
   void set_limit(Offset limit) { limit_ = limit; }
   // Nor is a larger one: it would have to be held whole.
   void set_largest(std::size_t size) { largest_ = size; }
+  // For who asks for headers alone: of large batches there is no batch().
+  void hold_no_large_batches() { holds_large_ = false; }
 
  private:
   static constexpr const char* too_far = "its offsets reach into the next segment";
@@ -62,6 +70,7 @@ class BatchScanner {
   Offset expected_;
   Offset limit_{std::numeric_limits<std::int64_t>::max()};
   std::size_t largest_ = std::numeric_limits<std::size_t>::max();
+  bool holds_large_ = true;
   format::BatchHeader header_;
   std::span<const char> batch_;
   format::MessageSet set_;  // the wrapper last looked into

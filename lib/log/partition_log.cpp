@@ -206,6 +206,7 @@ PartitionLog::Tail PartitionLog::open_segment(Offset base) {
 // cut if it is a torn tail; true if something was cut.
 bool PartitionLog::read_on(Tail& tail, std::int64_t position, Offset expected, Behind behind) {
   BatchScanner scanner(tail.file, position, expected, scan_window_bytes);
+  scanner.hold_no_large_batches();
   auto found = scanner.next();
   for (; found == Scan::batch; found = scanner.next()) {
     if (!tail.first_timestamp) tail.first_timestamp = scanner.header().max_timestamp;
@@ -303,6 +304,7 @@ void PartitionLog::recover_after_restart(const format::RecoveryPoint& point) {
 // Up to `position` the file was on the device before the restart: what is invalid or missing there is damage.
 void PartitionLog::require_stable_part(const os::File& file, Offset base, std::int64_t position) const {
   BatchScanner scanner(file, 0, base, scan_window_bytes);
+  scanner.hold_no_large_batches();
   while (scanner.next_position() < position) {
     const auto found = scanner.next();
     if (found == Scan::batch) continue;

@@ -150,6 +150,7 @@ std::optional<IndexWriter::Resume> IndexWriter::resume_at_last_entry(const os::F
   if (entry.position.value <= 0) return std::nullopt;
   if (count > 1 && read_entry(index_, count - 2, base_).offset >= entry.offset) return std::nullopt;
   BatchScanner scanner(log, entry.position.value, base_, small_window);
+  scanner.hold_no_large_batches();
   if (scanner.next() != Scan::batch || scanner.header().last_offset() != entry.offset) return std::nullopt;
   drop_time_entries_behind(entry.offset);
   if (!last_time_entry_is_right(log, scanner.header())) return std::nullopt;
@@ -178,6 +179,7 @@ bool IndexWriter::last_time_entry_is_right(const os::File& log, const format::Ba
                                  [&](std::int64_t i) { return read_entry(index_, i, base_).offset < last.offset; });
   const auto from = n > 0 ? std::max<std::int64_t>(0, read_entry(index_, n - 1, base_).position.value) : 0;
   BatchScanner scanner(log, from, base_, small_window);
+  scanner.hold_no_large_batches();
   while (scanner.next() == Scan::batch) {
     if (scanner.header().last_offset() < last.offset) continue;
     return scanner.header().last_offset() == last.offset && scanner.header().max_timestamp == last.timestamp;

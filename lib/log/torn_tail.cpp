@@ -6,6 +6,7 @@
 
 #include "base/byte_order.h"
 #include "format/batch_header.h"
+#include "log/batch_scanner.h"
 #include "log/window.h"
 
 namespace partlog::log {
@@ -85,7 +86,7 @@ class Search {
       other.batch_length &= ~(1 << bit);
       const auto behind = position + other.size();
       if (other.batch_length == header->batch_length || format::header_fault(other) != nullptr || behind > size_) continue;
-      sum = checksum(other, summed, behind, sum);
+      sum = extend_in_pieces(content_, other, sum, summed, behind);
       summed = behind;
       if (sum != header->crc) continue;
       at_ = behind;
@@ -185,8 +186,8 @@ class Search {
     if (header.is_message() && !adds_up(header, position)) return false;
     if (summed_at_ != position || summed_size_ != header.size()) {
       budget_ -= header.size();
-      const auto from = position + static_cast<std::int64_t>(format::checksum_start(header));
-      sound_ = checksum(header, from, position + header.size(), 0) == header.crc;
+      auto& window = header.size() < static_cast<std::int64_t>(window_bytes) ? sweep_ : content_;
+      sound_ = checksum_in_pieces(window, header, position) == header.crc;
       summed_at_ = position;
       summed_size_ = header.size();
     }
@@ -204,20 +205,6 @@ class Search {
       at += static_cast<std::int64_t>(sizeof length) + std::max(0, load_big_endian<std::int32_t>(length));
     }
     return at == end;
-  }
-
-  // Piece by piece: what a header promises may be more than one wants to hold.
-  std::uint32_t checksum(const BatchHeader& header, std::int64_t from, std::int64_t end, std::uint32_t sum) {
-    auto& window = end - from < static_cast<std::int64_t>(window_bytes) ? sweep_ : content_;
-    while (from < end) {
-      const auto want = std::min(static_cast<std::size_t>(end - from), window_bytes);
-      const auto bytes = window.view(from, want);
-      if (bytes.empty()) break;  // the file was cut meanwhile
-      const auto piece = bytes.first(std::min(bytes.size(), static_cast<std::size_t>(end - from)));
-      sum = format::extend_checksum(header, sum, piece);
-      from += static_cast<std::int64_t>(piece.size());
-    }
-    return sum;
   }
 
   const os::File& file_;

@@ -109,7 +109,7 @@ def check_store(text, store):
             member.stdout.readline()  # it has joined and taken the first partition; the second in the same step
             check_keys("the table of members", read_lines(group, "group.properties"), keys_of(section, "group.properties\nsays"))
             check_keys("a partition that was taken", read_lines(group, "offsets", "t", "1"),
-                       [key for key in keys if key not in ("offset", "committed_at")])
+                       [key for key in keys if key not in ("offset", "committed_at", "path_synced")])
             patterns = {name: pattern(name) for name in layout(text)}
             files = [os.path.relpath(os.path.join(path, name), store) for path, _, names in os.walk(store) for name in names]
             found = set()

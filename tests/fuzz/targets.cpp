@@ -344,7 +344,8 @@ void words(std::span<const char> bytes) {
 
 void json(std::span<const char> bytes) {
   cmd::JsonRecord record;
-  cmd::parse_json_record(view(bytes), record);
+  std::string line(bytes.begin(), bytes.end());
+  cmd::parse_json_record(line, record);
 }
 
 // Whatever pieces the bytes come in, the records are the same.

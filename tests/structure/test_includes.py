@@ -29,7 +29,7 @@ FENCES = [
     (r"isa-l[./]|crc\.h", "base"),
     (r"librdkafka/", "kafka"),
     (r"CLI/", "cmd"),
-    (r"nlohmann/", "cmd"),
+    (r"rapidjson/", "cmd"),
     (r"(gtest|gmock)/", "tests"),
 ]
 # C and system headers are for os/, whose interface all system calls go through, and for cmd/; but these are no system calls.

@@ -164,12 +164,20 @@ class Memory(harness.Test):
         self.assertEqual(self.values(), [])
 
     def test_large_records(self):
-        """64 MiB plus the largest batch, a few times over at most where a record passes through several forms."""
-        self.create("t", max_message_bytes=32 << 20)
-        text = "import sys\nfor _ in range(8): sys.stdout.buffer.write(b'y'*(30<<20)+b'\\n')"
-        limit = self.LIMIT + 3 * (32 << 20)
-        self.check("produce 30 MiB records", ["produce", "t", "--sync", "none"], limit=limit, source=self.source(text))
-        self.check("consume 30 MiB records", ["consume", "t"], limit=limit)
+        """64 MiB plus the largest batch; `produce` has the line that it is made of besides."""
+        size = 80 << 20
+        self.create("t", max_message_bytes=size)
+        with_line = self.LIMIT + 2 * size
+        text = "import sys\nfor _ in range(3): sys.stdout.buffer.write(%s)"
+        line = "b'y'*%d+b'\\n'" % (size - 1000)
+        json_line = "b'{\"value\":\"'+b'y'*%d+b'\"}\\n'" % (size - 1000)
+        self.check("produce 80 MiB records", ["produce", "t", "--sync", "none"], limit=with_line, source=self.source(text % line))
+        self.check("produce -J 80 MiB records", ["produce", "t", "-J"], limit=with_line, source=self.source(text % json_line))
+        for args in ((), ("-J",), ("-f", "%s{hex}"), ("-f", "%k%s{json}")):
+            self.check("consume 80 MiB records " + " ".join(args), ["consume", "t", *args], limit=self.LIMIT + size)
+        broken = "import sys\nsys.stdout.buffer.write(b'{\"value\":\"'+b'y'*%d)" % (4 * size)
+        self.check("produce -J, a line that does not end", ["produce", "t", "-J"], limit=self.LIMIT + 4 * size, status=1,
+                   source=self.source(broken))
 
 
 if __name__ == "__main__":

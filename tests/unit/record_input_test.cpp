@@ -70,6 +70,24 @@ TEST(RecordInput, LongPiecesGrowThroughManyReads) {
   EXPECT_EQ(outcome.records[2], "~=z");
 }
 
+// The memory of a line grows, and is given back, while part of the next one is there already.
+TEST(RecordInput, LongPiecesOfAllSizesInARow) {
+  InputFormat format;
+  format.limit = 64 << 20;
+  std::string text;
+  Records expected;
+  for (const std::size_t size : {9 << 20, 100'000, 30 << 20, 70'000, 200'000, 64'000, 20 << 20, 5, 300'000}) {
+    const std::string value(size, static_cast<char>('a' + expected.size()));
+    text += value + "\n";
+    expected.push_back("~=" + value);
+  }
+  for (const std::size_t chunk : {Splitter::chunk, std::size_t{65'536}, std::size_t{99'999}}) {
+    const Outcome outcome = feed(format, text, chunk);
+    EXPECT_TRUE(outcome.records == expected) << chunk;  // not EQ: it would print them
+    EXPECT_EQ(outcome.bytes, text.size());
+  }
+}
+
 TEST(RecordInput, LinesThatAreTooLongAreCountedNotHeld) {
   InputFormat format;
   format.limit = 1000;
