@@ -283,7 +283,7 @@ class Scratch:
 
     def __enter__(self):
         install(PACKAGES + NFS_PACKAGES)
-        self.cache = os.environ.get("PARTLOG_VM_CACHE") or f"{tempfile.gettempdir()}/partlog-vm-cache"
+        self.cache = os.environ.get("PARTLOG_VM_CACHE") or f"{tempfile.gettempdir()}/partlog-tests-vm-kernel"
         os.makedirs(self.cache, exist_ok=True)
         with open(f"{self.cache}/lock", "wb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
