@@ -276,6 +276,10 @@ int Produce::feed(const Store& store, const Topic& topic, const InputFiles& file
   if (failure && failure->code() != ErrorCode::interrupted) complain(failure->what() + way_out(*failure, store, topic));
   bool all = !failure && !stop_requested();
   summarize(producer, input, all, pump.nothing_left(), sync);
+  if (failure && failure->code() == ErrorCode::fenced && !pump.nothing_left()) {
+    complain("run it again, with --skip " + std::to_string(input.skipped().records + producer.progress().records) +
+             " if the input is the same");
+  }
   return all ? status_done : failure ? exit_status(failure->code()) : signal_status();
 }
 

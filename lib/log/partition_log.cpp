@@ -1,6 +1,7 @@
 #include "log/partition_log.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <limits>
 #include <random>
@@ -25,6 +26,16 @@ std::string number(std::int64_t n) { return std::to_string(n); }
 
 std::string offsets_text(Offset first, Offset next) { return number(first.value) + " to " + number(next.value - 1); }
 
+bool is_no_space(const Error& error) {
+  return error.system_error() == ENOSPC || error.system_error() == EDQUOT || error.system_error() == EFBIG;
+}
+
+// What NFS says to one whose lease has lapsed.
+bool may_be_of_lost_lock(const Error& error) {
+  constexpr std::array signs = {EIO, EBADF, ENOENT, ESTALE};
+  return std::ranges::find(signs, error.system_error()) != signs.end();
+}
+
 void sleep_10_to_50_ms() {
   thread_local std::minstd_rand random(std::random_device{}());
   std::this_thread::sleep_for(std::chrono::milliseconds(10 + random() % 41));
@@ -44,27 +55,101 @@ PartitionLog::~PartitionLog() { give_back_space(); }
 
 PartitionLog::Appended PartitionLog::append(std::span<char> batch) {
   auto guard = lock_.lock(options_.lock_wait);
+  std::optional<Place> place;
   try {
-    check_appendable();
-    refresh_tail();
-    if (options_.log_append_time) format::set_log_append_time(batch, os::clock().now());
-    const auto header = format::read_batch_header(batch);
-    if (tail_->next.value > std::numeric_limits<std::int64_t>::max() - header.last_offset_delta - 1) {
-      throw Error(ErrorCode::refused, options_.name + ": the batch would reach beyond the last possible offset");
-    }
-    const bool rolling = must_roll(header);
-    if (rolling) roll(tail_->next, guard);
-    const auto first = tail_->next;
-    const auto position = tail_->end;
-    format::set_offset_and_epoch(batch, first, epoch_);
-    write(batch, format::read_batch_header(batch), guard);
-    const auto end = tail_->end;
-    if (directory_.on_network()) finish_network_append(guard, format::read_batch_header(batch), position);
-    return {first, rolling, end};
+    return append_locked(batch, guard, place);
+  } catch (const Error& error) {
+    tail_.reset();
+    report_failed_append(error, place, batch, guard);
   } catch (...) {
     tail_.reset();
     throw;
   }
+}
+
+PartitionLog::Appended PartitionLog::append_locked(std::span<char> batch, os::FileLock::Guard& guard,
+                                                   std::optional<Place>& place) {
+  check_appendable();
+  refresh_tail();
+  place = Place{tail_->base, tail_->end, tail_->next, tail_->end == 0};
+  if (options_.log_append_time) format::set_log_append_time(batch, os::clock().now());
+  const auto header = format::read_batch_header(batch);
+  if (tail_->next.value > std::numeric_limits<std::int64_t>::max() - header.last_offset_delta - 1) {
+    throw Error(ErrorCode::refused, options_.name + ": the batch would reach beyond the last possible offset");
+  }
+  const bool rolling = must_roll(header);
+  if (rolling) {
+    roll(*place, guard);
+    place = Place{tail_->base, tail_->end, tail_->next, true};
+  }
+  const auto first = tail_->next;
+  format::set_offset_and_epoch(batch, first, epoch_);
+  write(batch, format::read_batch_header(batch), guard);
+  const auto end = tail_->end;
+  if (directory_.on_network()) finish_network_append(guard, format::read_batch_header(batch), place->position);
+  return {first, rolling, end};
+}
+
+// A system error of a network file system may be no more than the sign that this host was paused, or cut off, for longer than its
+// lease: the lock is another's by now, or was meanwhile.
+void PartitionLog::report_failed_append(const Error& error, const std::optional<Place>& place, std::span<const char> batch,
+                                        os::FileLock::Guard& guard) const {
+  const bool lost = error.code() == ErrorCode::fenced;
+  if (!lost && (!directory_.on_network() || error.system_error() == 0 || is_no_space(error))) throw Error(error);
+  if (lost || was_overtaken(guard, place, batch)) {
+    if (place) withdraw_segment(*place, guard);
+    throw Error(ErrorCode::fenced, options_.name + ": lost " + lock_.path() +
+                                       ", and another process or host appended meanwhile (was this host paused or cut off?); "
+                                       "send again what was not stored: " +
+                                       error.what());
+  }
+  if (!may_be_of_lost_lock(error)) throw Error(error);
+  throw Error(error.code(), std::string(error.what()) + "; has this host lost its locks, paused or cut off for too long?",
+              error.system_error());
+}
+
+bool PartitionLog::was_overtaken(const os::FileLock::Guard& guard, const std::optional<Place>& place,
+                                 std::span<const char> batch) const {
+  if (!directory_.on_network()) return false;
+  if (!guard.still_held()) return true;
+  try {
+    return place && went_on_behind(*place, batch);
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// Whether another batch than this one stands at its place, or a segment was begun there.
+bool PartitionLog::went_on_behind(const Place& place, std::span<const char> batch) const {
+  os::File::open(directory_.path(), os::File::Mode::read);
+  if (!place.begun && os::File::open_if_exists(directory_.segment(place.next).log(), os::File::Mode::read)) return true;
+  return is_followed(place, batch);
+}
+
+// Whether others have appended to that segment: a batch that is not this one, or anything behind it.
+bool PartitionLog::is_followed(const Place& place, std::span<const char> batch) const {
+  const auto file = os::File::open(directory_.segment(place.base).log(), os::File::Mode::read);
+  BatchScanner scanner(file, place.position, place.next, scan_window_bytes);
+  if (scanner.next() != Scan::batch) return false;
+  return !std::ranges::equal(scanner.batch(), batch) || scanner.next() == Scan::batch;
+}
+
+// A roll may have begun a segment although others had gone on in the one before it: it is empty, and begins below the end of the
+// log. Where it cannot be removed now, the next writer that opens the partition does.
+void PartitionLog::withdraw_segment(const Place& place, os::FileLock::Guard& guard) const noexcept {
+  try {
+    guard.unlock();
+    const auto again = lock_.lock(options_.lock_wait);
+    os::File::open(directory_.path(), os::File::Mode::read);
+    const auto begun = os::File::open_if_exists(directory_.segment(place.next).log(), os::File::Mode::read);
+    if (place.base != place.next && begun && begun->size() == 0 && is_followed(place, {})) remove_empty_segment(place.next);
+  } catch (const Error&) {
+  }
+}
+
+void PartitionLog::remove_empty_segment(Offset base) const {
+  const auto files = directory_.segment(base);
+  for (const auto& path : {files.log(), files.index(), files.time_index()}) os::remove_file(path);
 }
 
 // Nobody may change a partition that was deleted or made anew under the same name.
@@ -138,6 +223,7 @@ void PartitionLog::open_tail() {
   const auto base = bases.empty() ? start : bases.back();
   if (bases.empty()) os::File::open(directory_.segment(base).log(), os::File::Mode::create);
   tail_ = open_segment(base);
+  if (directory_.on_network() && tail_->end == 0 && bases.size() > 1) leave_overtaken_segment(bases[bases.size() - 2]);
   tail_->index.trim();
   if (tail_->next < start) {
     close_tail();
@@ -168,6 +254,16 @@ std::string PartitionLog::gone(Offset next) const {
                                : number(count) + " acknowledged offsets, " + offsets_text(next, point->offset) + ", are";
   return what + " gone, and given again: the log ends at " + number(next.value) + ", below its recovery point " +
          number(point->offset.value);
+}
+
+// The newest segment is empty: unless the one before it ends there, it was begun by a host that had lost the lock and was then
+// lost itself.
+void PartitionLog::leave_overtaken_segment(Offset before) {
+  auto tail = open_segment(before);
+  if (tail.next <= tail_->base) return;
+  const auto base = tail_->base;
+  tail_ = std::move(tail);
+  remove_empty_segment(base);
 }
 
 // Others may have rolled since this process looked last, several times. The newest segment is found by listing: one that was
@@ -344,8 +440,8 @@ bool PartitionLog::must_roll(const format::BatchHeader& header) const {
 }
 
 // Before a segment is closed everything before it is synced, so that a start after a power failure checks few segments.
-void PartitionLog::roll(Offset base, const os::FileLock::Guard& guard) {
-  const auto closing = tail_->base;
+void PartitionLog::roll(Place& end, const os::FileLock::Guard& guard) {
+  const auto closing = end.base;
   const auto point = directory_.recovery_point();
   const auto from = point ? point->segment : Offset{0};
   if (from < closing) {
@@ -357,10 +453,13 @@ void PartitionLog::roll(Offset base, const os::FileLock::Guard& guard) {
     directory_.move_recovery_point(closing, closing, 0, false);
   }
   close_tail();
-  os::File::open(directory_.segment(base).log(), os::File::Mode::create_new);
-  tail_ = open_segment(base);
-  if (directory_.on_network() && !guard.still_held()) {
-    throw Error(ErrorCode::fenced, options_.name + ": lost " + lock_.path() + " while rolling; nothing was appended");
+  if (was_overtaken(guard, end, {})) throw Error(ErrorCode::fenced, "no segment was begun");
+  os::File::open(directory_.segment(end.next).log(), os::File::Mode::create_new);
+  end.begun = true;
+  tail_ = open_segment(end.next);
+  // From here on the lock on the new segment guards it.
+  if (directory_.on_network() && (!guard.still_held() || is_followed(end, {}))) {
+    throw Error(ErrorCode::fenced, "nothing was appended");
   }
 }
 
@@ -448,8 +547,7 @@ void PartitionLog::finish_network_append(os::FileLock::Guard& guard, const forma
     tail_->index.add(header, position);  // not before it is known that the lock was not lost
     tail_->index.sync();
   } catch (const Error& error) {
-    const bool no_space = error.system_error() == ENOSPC || error.system_error() == EDQUOT || error.system_error() == EFBIG;
-    if (no_space) {
+    if (is_no_space(error)) {
       take_back(position, guard);
       throw;
     }

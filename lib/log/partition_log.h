@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "log/partition_directory.h"
 #include "log/segment_index.h"
@@ -44,8 +45,9 @@ class PartitionLog {
     std::int64_t end;  // position behind it: where the next batch goes if nobody else appends
   };
   // Appends a finished batch (BatchBuilder::finish) and patches offset, epoch and, if configured, append time into it. Any other
-  // process sees the batch whole or not at all. On an Error nothing of it is stored. On a network file system it is durable on
-  // return, locally only after sync().
+  // process sees the batch whole or not at all. On an Error nothing of it is stored, unless it says that the offsets are in
+  // doubt. On a network file system it is durable on return, locally only after sync(); Error(fenced) there: this host lost the
+  // lock in the middle, and others have appended meanwhile.
   Appended append(std::span<char> batch);
 
   // Makes everything up to the last batch appended here durable, also what other processes wrote before it. Blocks for the
@@ -68,6 +70,13 @@ class PartitionLog {
     std::int64_t reserved = 0;                 // space is preallocated up to here
     bool closed = false;                       // something invalid was found, and that there is a later segment
   };
+  // Where in the log a batch is to go.
+  struct Place {
+    Offset base;
+    std::int64_t position;
+    Offset next;
+    bool begun;  // the segment that begins with `next` is there, made by us or to be appended to
+  };
   // What sync() has to cover.
   struct Unsynced {
     Offset first;
@@ -77,12 +86,21 @@ class PartitionLog {
   };
   enum class Behind { writer, restart };  // who may have left an invalid tail: a writer that died, or a restart of the host
 
+  Appended append_locked(std::span<char> batch, os::FileLock::Guard& guard, std::optional<Place>& place);
+  bool was_overtaken(const os::FileLock::Guard& guard, const std::optional<Place>& place, std::span<const char> batch) const;
+  bool went_on_behind(const Place& place, std::span<const char> batch) const;
+  bool is_followed(const Place& place, std::span<const char> batch) const;
+  void withdraw_segment(const Place& place, os::FileLock::Guard& guard) const noexcept;
+  void remove_empty_segment(Offset base) const;
+  [[noreturn]] void report_failed_append(const Error& error, const std::optional<Place>& place, std::span<const char> batch,
+                                         os::FileLock::Guard& guard) const;
   void require_in_place() const;
   void check_appendable() const;
   void refresh_tail();
   void refresh_known_tail();
   bool tail_is_current() const;
   void open_tail();
+  void leave_overtaken_segment(Offset before);
   void go_to_newest_segment();
   Tail open_segment(Offset base);
   void open_tail_on_network();
@@ -95,7 +113,7 @@ class PartitionLog {
   void require_stable_part(const os::File& file, Offset base, std::int64_t position) const;
   void set_segments_aside(std::span<const Offset> bases);
   bool must_roll(const format::BatchHeader& header) const;
-  void roll(Offset base, const os::FileLock::Guard& guard);
+  void roll(Place& end, const os::FileLock::Guard& guard);
   void close_tail();
   void write(std::span<const char> batch, const format::BatchHeader& header, const os::FileLock::Guard& guard);
   void take_back(std::int64_t end, const os::FileLock::Guard& guard) noexcept;
