@@ -44,7 +44,7 @@ bool BatchStream::next() {
     } catch (const Error& error) {
       if (!is_stale(error) || attempt == stale_retries) throw;
       seek(position_);
-      listed_change_ = 0;
+      forget_listing();
     }
   }
 }
@@ -115,18 +115,37 @@ os::FileStatus BatchStream::directory_in_place() {
 // clock.
 const std::vector<Offset>& BatchStream::bases() {
   const auto status = directory_in_place();
-  if (!directory_.on_network() && listed_change_ != 0 && status.modified_ms == listed_change_) return bases_;
-  const bool settled = os::clock().now().value - status.modified_ms > racy_ms;
-  bases_ = directory_.segment_bases();
-  listed_change_ = settled ? status.modified_ms : 0;
+  if (directory_.on_network() || !settled_ || status.modified_ms != listed_change_) list(status);
   return bases_;
+}
+
+void BatchStream::list(const os::FileStatus& directory) {
+  settled_ = os::clock().now().value - directory.modified_ms > racy_ms;
+  listed_change_ = directory.modified_ms;
+  bases_ = directory_.segment_bases();
+}
+
+void BatchStream::forget_listing() {
+  settled_ = false;
+  listed_change_ = 0;
+  bases_.clear();
+  listed_end_ = {};
 }
 
 // A listing that is made while segments are made may show one and miss another made before it. One that begins after a segment
 // was seen shows all that were made before that one.
 const std::vector<Offset>& BatchStream::bases_listed_anew() {
-  listed_change_ = 0;
+  settled_ = false;
   return bases();
+}
+
+// To find the segment that holds an offset: segments come at the end only, and what is gone shows when it is opened. Nothing may
+// be concluded from that none follows.
+const std::vector<Offset>& BatchStream::bases_around(Offset offset) {
+  const auto status = directory_in_place();
+  const bool is_inside = !bases_.empty() && bases_.front() <= offset && offset < bases_.back();
+  if (directory_.on_network() || (!is_inside && status.modified_ms != listed_change_)) list(status);
+  return bases_;
 }
 
 // Once the host has not restarted since the recovery point was written, it will not while this process lives.
@@ -143,7 +162,7 @@ void BatchStream::locate() {
     throw Error(ErrorCode::offset_out_of_range, directory_.path() + ": offset " + number(position_.value) +
                                                     " is below the log start offset " + number(start.value));
   }
-  if (bases().empty() || bases_.front() > position_) bases_listed_anew();
+  if (bases_around(position_).empty() || bases_.front() > position_) bases_listed_anew();
   if (bases_.empty()) return;
   if (bases_.front() > position_) look_at_missing_start();
   auto at = std::upper_bound(bases_.begin(), bases_.end(), position_);
@@ -202,7 +221,7 @@ bool BatchStream::go_on_behind_segment() {
   if (leaving_for_) {
     const auto base = *std::exchange(leaving_for_, std::nullopt);
     look_at_hole(open_->scanner.expected(), base);
-    bases();
+    bases_around(base);
     open_ = open(base, has_successor(base), std::max(position_, base));
     return true;
   }
@@ -433,14 +452,14 @@ std::string BatchStream::place() const {
          number(header().base_offset.value) + ")";
 }
 
-Offset BatchStream::end() const {
+Offset BatchStream::end() {
   const auto start = directory_.log_start();
   if (const auto point = suspect()) return std::max(start, end_behind_restart(*point));
-  const auto bases = directory_.segment_bases();
-  if (bases.empty()) return start;
-  const auto base = bases.back();
+  if (bases().empty()) return start;
+  const auto base = bases_.back();
   auto segment = open(base, false, Offset{std::numeric_limits<std::int64_t>::max()});
-  return std::max(start, end_of_segment(*segment, segment->scanner));
+  listed_end_ = std::max(start, end_of_segment(*segment, segment->scanner));
+  return listed_end_;
 }
 
 // Behind the last whole batch, or behind what follows damage: the records there are not lost.
@@ -487,12 +506,12 @@ std::optional<format::BatchHeader> BatchStream::batch_of(const format::TimeIndex
   return std::nullopt;
 }
 
-bool BatchStream::seek_time(Timestamp time) {
+bool BatchStream::seek_time(Timestamp time, std::optional<Offset> below) {
   const auto start = directory_.log_start();
-  const auto bases = directory_.segment_bases();
+  const auto bases = below && *below <= listed_end_ ? bases_around(start) : this->bases();
   auto at = std::upper_bound(bases.begin(), bases.end(), start);
   if (at != bases.begin()) --at;
-  for (; at != bases.end(); ++at) {
+  for (; at != bases.end() && (!below || *at < *below); ++at) {
     Offset from = std::max(start, *at);
     if (const auto entry = IndexReader(directory_.segment(*at)).time_below(time); entry && entry->offset > from) {
       if (const auto header = batch_of(*entry, *at)) from = header->next_offset();
@@ -506,7 +525,7 @@ bool BatchStream::seek_time(Timestamp time) {
 // Each segment's last time index entry is its largest timestamp so far; only what stands behind that batch has to be looked at.
 bool BatchStream::seek_max_time() {
   const auto start = directory_.log_start();
-  const auto bases = directory_.segment_bases();
+  const auto bases = this->bases();
   std::optional<Offset> best;
   Timestamp largest{std::numeric_limits<std::int64_t>::min()};
   const auto consider = [&](const format::BatchHeader& header) {

@@ -37,7 +37,7 @@ class BatchStream {
   const PartitionDirectory& directory() const { return directory_; }
 
   // The end offset: behind the last whole batch, never below the log start.
-  Offset end() const;
+  Offset end();
 
   // The next batch will be the one that holds `offset`, or the first behind it.
   void seek(Offset offset);
@@ -64,8 +64,9 @@ class BatchStream {
   Place where() const { return {open_->file.path(), {open_->scanner.position()}, {open_->scanner.next_position()}}; }
 
   // Finds, by header and index, the first batch from the log start on whose largest timestamp is at or after `time`, and seeks to
-  // it; false if there is none. To go on behind a batch found, seek behind it and scan with next().
-  bool seek_time(Timestamp time);
+  // it; false if there is none. To go on behind a batch found, seek behind it and scan with next(). What lies at or above `below`
+  // is not looked for.
+  bool seek_time(Timestamp time, std::optional<Offset> below = {});
   // The same for the first batch with the largest timestamp of all; false if there is no batch.
   bool seek_max_time();
 
@@ -88,6 +89,9 @@ class BatchStream {
   os::FileStatus directory_in_place();
   const std::vector<Offset>& bases();
   const std::vector<Offset>& bases_listed_anew();
+  const std::vector<Offset>& bases_around(Offset offset);
+  void list(const os::FileStatus& directory);
+  void forget_listing();
   std::optional<format::RecoveryPoint> suspect() const;
   bool go_on_behind_segment();
   void reopen_fresh();
@@ -122,7 +126,9 @@ class BatchStream {
   std::optional<Offset> leaving_for_;       // the segment to go on with once the open one has been read once more
   std::optional<os::FileId> directory_id_;  // as it was at first
   std::vector<Offset> bases_;
-  std::int64_t listed_change_ = 0;  // the directory's modification time when it was listed, 0: list again
+  std::int64_t listed_change_ = 0;  // the directory's modification time when it was listed
+  bool settled_ = false;            // and that was a while before
+  Offset listed_end_;               // the listing shows all that lies below
   bool strict_ = false;             // look_ahead()
   std::size_t largest_batch_ = std::numeric_limits<std::size_t>::max();
   bool fresh_ = false;              // network: opened anew since next() was called

@@ -19,6 +19,8 @@ namespace partlog::log {
 namespace {
 
 constexpr std::size_t scan_window_bytes = 64 << 10;
+constexpr std::size_t most_known_segments = 4096;
+constexpr int most_steps_by_name = 16;
 constexpr std::int64_t preallocation_step = 64 << 20;
 constexpr std::int64_t preallocate_after = 4 << 20;  // appended bytes: a short-lived writer does not reserve space
 
@@ -122,7 +124,7 @@ bool PartitionLog::was_overtaken(const os::FileLock::Guard& guard, const std::op
 // Whether another batch than this one stands at its place, or a segment was begun there.
 bool PartitionLog::went_on_behind(const Place& place, std::span<const char> batch) const {
   os::File::open(directory_.path(), os::File::Mode::read);
-  if (!place.begun && os::File::open_if_exists(directory_.segment(place.next).log(), os::File::Mode::read)) return true;
+  if (!place.begun && is_there(place.next)) return true;
   return is_followed(place, batch);
 }
 
@@ -222,13 +224,14 @@ void PartitionLog::open_tail() {
   const auto start = directory_.log_start();
   const auto base = bases.empty() ? start : bases.back();
   if (bases.empty()) os::File::open(directory_.segment(base).log(), os::File::Mode::create);
-  tail_ = open_segment(base);
+  last_bases_.assign(bases.end() - static_cast<std::ptrdiff_t>(std::min(bases.size(), most_known_segments)), bases.end());
+  go_to(base);
   if (directory_.on_network() && tail_->end == 0 && bases.size() > 1) leave_overtaken_segment(bases[bases.size() - 2]);
   tail_->index.trim();
   if (tail_->next < start) {
     close_tail();
     os::File::open(directory_.segment(start).log(), os::File::Mode::create_new);
-    tail_ = open_segment(start);
+    go_to(start);
   }
   tell_of_cut();
 }
@@ -256,6 +259,12 @@ std::string PartitionLog::gone(Offset next) const {
          number(point->offset.value);
 }
 
+void PartitionLog::go_to(Offset base) {
+  tail_.reset();  // and its lock
+  tail_ = open_segment(base);
+  if (last_bases_.empty() || last_bases_.back() < base) last_bases_.push_back(base);
+}
+
 // The newest segment is empty: unless the one before it ends there, it was begun by a host that had lost the lock and was then
 // lost itself.
 void PartitionLog::leave_overtaken_segment(Offset before) {
@@ -263,18 +272,44 @@ void PartitionLog::leave_overtaken_segment(Offset before) {
   if (tail.next <= tail_->base) return;
   const auto base = tail_->base;
   tail_ = std::move(tail);
+  last_bases_.pop_back();
   remove_empty_segment(base);
 }
 
-// Others may have rolled since this process looked last, several times. The newest segment is found by listing: one that was
-// closed meanwhile is nothing to this writer, whatever became of it.
+// Others may have rolled since this process looked last, several times. Each segment begins where the one before it ends, unless
+// compaction has emptied that end. What cannot be followed by name is found by listing: one that was closed meanwhile is nothing
+// to this writer, whatever became of it.
 void PartitionLog::go_to_newest_segment() {
-  const bool rolled = tail_->end > 0 && os::File::open_if_exists(directory_.segment(tail_->next).log(), os::File::Mode::read);
-  if (rolled || tail_->closed) {
-    open_tail();
-  } else {
-    tail_->index.trim();
+  if (tail_->closed) return open_tail();
+  if (tail_->end == 0 || !is_there(tail_->next)) return tail_->index.trim();
+  auto newest = tail_->next;
+  for (int step = 0; directory_.is_dense() && step < most_steps_by_name; ++step) {
+    const auto end = end_of(newest);
+    if (!end) break;
+    if (*end == newest || !is_there(*end)) {
+      go_to(newest);
+      return tail_->index.trim();
+    }
+    last_bases_.push_back(newest);
+    newest = *end;
   }
+  open_tail();
+}
+
+bool PartitionLog::is_there(Offset base) const {
+  return os::File::open_if_exists(directory_.segment(base).log(), os::File::Mode::read).has_value();
+}
+
+// Nothing is written, since the segment may have been closed. nullopt where its end is not whole, or not easily found.
+std::optional<Offset> PartitionLog::end_of(Offset base) const {
+  const auto files = directory_.segment(base);
+  const auto file = os::File::open(files.log(), os::File::Mode::read);
+  const auto entry = IndexReader(files).last();
+  BatchScanner scanner(file, entry ? entry->position.value : 0, base, scan_window_bytes);
+  auto found = scanner.next();
+  if (entry && (found != Scan::batch || scanner.header().last_offset() != entry->offset)) return std::nullopt;
+  while (found == Scan::batch) found = scanner.next();
+  return found == Scan::end ? std::optional(scanner.expected()) : std::nullopt;
 }
 
 PartitionLog::Tail PartitionLog::open_segment(Offset base) {
@@ -456,7 +491,7 @@ void PartitionLog::roll(Place& end, const os::FileLock::Guard& guard) {
   if (was_overtaken(guard, end, {})) throw Error(ErrorCode::fenced, "no segment was begun");
   os::File::open(directory_.segment(end.next).log(), os::File::Mode::create_new);
   end.begun = true;
-  tail_ = open_segment(end.next);
+  go_to(end.next);
   // From here on the lock on the new segment guards it.
   if (directory_.on_network() && (!guard.still_held() || is_followed(end, {}))) {
     throw Error(ErrorCode::fenced, "nothing was appended");
@@ -561,13 +596,21 @@ void PartitionLog::finish_network_append(os::FileLock::Guard& guard, const forma
   sleep_10_to_50_ms();
 }
 
+// From the one that holds `from` on.
+std::vector<Offset> PartitionLog::segments_from(Offset from) const {
+  const bool known = !last_bases_.empty() && last_bases_.front() <= from;
+  auto bases = known ? last_bases_ : directory_.segment_bases();
+  const auto above = std::upper_bound(bases.begin(), bases.end(), from);
+  if (above != bases.begin()) bases.erase(bases.begin(), above - 1);
+  return bases;
+}
+
 // The segments from the one that holds `from` to the last below `below`, with their names.
 void PartitionLog::sync_segments(Offset from, Offset below) {
-  const auto bases = directory_.segment_bases();
-  auto at = std::upper_bound(bases.begin(), bases.end(), from);
-  if (at != bases.begin()) --at;
-  for (; at != bases.end() && *at < below; ++at) {
-    const auto files = directory_.segment(*at);
+  last_bases_ = segments_from(from);  // the recovery point does not go back
+  for (const auto base : last_bases_) {
+    if (base >= below) break;
+    const auto files = directory_.segment(base);
     for (const auto& path : {files.log(), files.index(), files.time_index()}) {
       if (auto file = os::File::open_if_exists(path, os::File::Mode::read)) {
         call_sync([&] { file->sync_data(); });

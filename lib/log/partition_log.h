@@ -102,6 +102,9 @@ class PartitionLog {
   void open_tail();
   void leave_overtaken_segment(Offset before);
   void go_to_newest_segment();
+  bool is_there(Offset base) const;
+  std::optional<Offset> end_of(Offset base) const;
+  void go_to(Offset base);
   Tail open_segment(Offset base);
   void open_tail_on_network();
   bool read_on(Tail& tail, std::int64_t position, Offset expected, Behind behind);
@@ -121,6 +124,7 @@ class PartitionLog {
   void preallocate(std::int64_t size);
   void give_back_space() noexcept;
   void lock_segment(const os::File& file) const;
+  std::vector<Offset> segments_from(Offset from) const;
   void sync_segments(Offset from, Offset below);
   template <class Call>
   void call_sync(Call call);
@@ -138,6 +142,7 @@ class PartitionLog {
   bool sync_failed_ = false;  // here; nothing is durable for certain any more
   std::optional<Tail> tail_;
   std::optional<Offset> last_base_;  // network: the segment last appended to
+  std::vector<Offset> last_bases_;   // of the last segments, with none missing in between: spares listings
   std::int64_t appended_bytes_ = 0;
   std::optional<Unsynced> unsynced_;
   std::string cut_;  // what was cut from the tail, not told yet

@@ -162,7 +162,8 @@ class Producer::Impl {
   }
 
   Partition& open_log(int n) {
-    const log::PartitionDirectory directory(format::partition_path(topic_.directory, n), store_.on_network());
+    log::PartitionDirectory directory(format::partition_path(topic_.directory, n), store_.on_network());
+    directory.set_dense(!topic_.config.is_compacted());
     auto& p = partitions_[static_cast<std::size_t>(n)];
     p.reset(new Partition{log::PartitionLog(directory, log_options(topic_, n, options_))});
     require_same_topic();

@@ -39,7 +39,7 @@ class PartitionReader::Impl {
   }
 
   Offset start() const { return stream_.directory().log_start(); }
-  Offset end() const { return stream_.end(); }
+  Offset end() { return stream_.end(); }
   std::optional<Offset> stable_end() const { return stream_.directory().stable_end(); }
   Offset position() const { return position_; }
   int partition() const { return partition_; }
@@ -219,7 +219,7 @@ class PartitionReader::Impl {
   }
 
   std::optional<OffsetAndTimestamp> first_record(Timestamp time, std::optional<Offset> limit) {
-    if (!stream_.seek_time(time)) return std::nullopt;
+    if (!stream_.seek_time(time, limit)) return std::nullopt;
     seek(stream_.position());
     for (auto records = read(limit); !records.empty(); records = read(limit)) {
       for (const auto& record : records) {

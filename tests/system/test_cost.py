@@ -13,6 +13,9 @@ NOT_COUNTED = {"getdents64", "mmap", "munmap", "brk", "mprotect", "madvise", "mr
 
 
 class SystemCalls(harness.Test):
+    OF_A_ROLL = ("openat", "getdents64", "pread64", "pwrite64", "newfstatat", "fstat", "stat", "rename", "fsync", "fdatasync", "ftruncate",
+                 "close")
+
     def trace(self, *args, input=b""):
         """System calls by name, and the bytes that were read from files, of one run."""
         log = os.path.join(self.directory, "trace")
@@ -76,6 +79,17 @@ class SystemCalls(harness.Test):
                 # Numbers in the text files have more digits in the longer log.
                 self.assertLessEqual(many[1] - few[1], 64, "%s: bytes read grow with the log" % what)
 
+        def rolls(count, *options):
+            """What `count` rolls of one writer cost, the listing included, beside what a roll and an end cost in any case."""
+            text = b"".join(b"%05d\n" % n for n in range(count))
+            return [sum(self.trace("produce", t, "--batch-size", "1", *options, input=text)[2].get(name, 0) for name in self.OF_A_ROLL)
+                    for t in sizes]
+
+        for options in (["--sync", "none"], ["--sync", "end"], ["--sync", "batch"]):
+            one, many = rolls(1, *options), rolls(21, *options)
+            cost = [(b - a) / 20 for a, b in zip(one, many)]
+            harness.say("a roll with %s: %.1f calls with 10 segments, %.1f with 10,000" % (" ".join(options), *cost))
+            self.assertLess(abs(cost[0] - cost[1]), 0.5, options)
         both("append", lambda t, c: ["produce", t], b"x\n")
         both("append without sync", lambda t, c: ["produce", t, "--sync", "none"], b"x\n")
         both("seek to an offset", lambda t, c: ["consume", t, "-o", str(c // 2), "-c", "1"])
@@ -83,6 +97,22 @@ class SystemCalls(harness.Test):
         both("first record", lambda t, c: ["consume", t, "-c", "1"])
         both("end offset", lambda t, c: ["get-offsets", t])
         both("offset at a time", lambda t, c: ["get-offsets", t, "--time", "-1h"], same=False)
+
+    def test_readers_list_the_directory_once(self):
+        """And once more where they end, if it has just changed."""
+        self.need("strace")
+        self.need_plain_build()
+        self.create(segment_bytes=100)
+        self.produce(b"".join(b"%05d\n" % n for n in range(20)), "--batch-size", "1")
+        of_one = 2  # calls of getdents64: the entries, and that there are no more
+        for args in (["-o", "-1"], ["-c", "1"], [], ["--tail", "3"], ["--since", "-1h"], ["--since", "-1h", "--until", "-1m"],
+                     ["--merge", "time"]):
+            for settled in (False, True):
+                os.utime(self.partition(), (0, 0) if settled else None)
+                listings = self.trace("consume", "t", *args)[2]["getdents64"] / of_one
+                harness.say("consume %s of a directory that %s: %d listings" %
+                            (" ".join(args), "is as it was" if settled else "has just changed", listings))
+                self.assertLessEqual(listings, 1 if settled else 2, args)
 
     def test_a_long_segment_is_not_read(self):
         """One record out of the middle of a large segment: the index leads there."""
