@@ -241,11 +241,20 @@ void PartitionLog::open_tail() {
 void PartitionLog::tell_of_cut() {
   auto text = std::exchange(cut_, {});
   if (const auto gone = this->gone(tail_->next); !gone.empty()) {
+    if (directory_.on_network()) require_newest_tail();
     directory_.add_cut(tail_->next);
     directory_.move_recovery_point_back(tail_->next, tail_->base, tail_->end);
     text = gone + (text.empty() ? "" : "; ") + text;
   }
   if (!text.empty()) notice(options_.name + ": " + text);
+}
+
+// What seems to be gone may be what another host has appended since the tail was read, if the lock was lost.
+void PartitionLog::require_newest_tail() {
+  if (went_on_behind({tail_->base, tail_->end, tail_->next, tail_->end == 0}, {})) {
+    throw Error(ErrorCode::fenced, "nothing was appended");
+  }
+  lock_segment(tail_->file);  // again: its file was opened and closed
 }
 
 // What was on stable storage once and is missing at the end, in words.

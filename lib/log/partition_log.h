@@ -110,6 +110,7 @@ class PartitionLog {
   bool read_on(Tail& tail, std::int64_t position, Offset expected, Behind behind);
   void cut(Tail& tail, const class BatchScanner& scanner, bool prefix_of_one_batch, Behind behind);
   void tell_of_cut();
+  void require_newest_tail();
   std::string gone(Offset next) const;
   void keep_cut_bytes(const os::File& file, Offset base, std::int64_t position);
   void recover_after_restart(const format::RecoveryPoint& point);

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <set>
@@ -95,7 +96,8 @@ struct Meanwhile {
   const char* name;
   int filled;         // bytes of the value before, in a segment of 600 bytes
   std::size_t tried;  // of the value whose append is held up
-  std::size_t other;  // of the value that the other host appends
+  std::size_t other;  // of the values that the other host appends
+  int count;          // how many of them
 };
 
 class NetworkLogTest : public LogTest {
@@ -129,7 +131,7 @@ class LapsedLeaseTest : public NetworkLogTest, public ::testing::WithParamInterf
       producer.append("before");
       line.send();
       line.receive();
-      producer.append(std::string(GetParam().other, 'o'));
+      for (int i = 0; i < GetParam().count; ++i) producer.append(std::string(GetParam().other, 'o'));
       line.send();
       line.receive();
       producer.append("after");
@@ -162,6 +164,7 @@ class LapsedLeaseTest : public NetworkLogTest, public ::testing::WithParamInterf
     TestProducer(store_, topic).append("last");
     expect_each_once(read_all(store_, topic), stored ? std::optional(tried) : std::nullopt);
     checked(topic);
+    EXPECT_FALSE(std::filesystem::exists(partition_directory(topic) + "/cuts"));
     return true;
   }
 
@@ -170,8 +173,8 @@ class LapsedLeaseTest : public NetworkLogTest, public ::testing::WithParamInterf
     EXPECT_FALSE(read.error) << read.message;
     std::multiset<std::string> left;
     for (const auto& value : read.values()) left.insert(value);
-    std::vector<std::string> expected{"before", std::string(static_cast<std::size_t>(GetParam().filled), 'f'),
-                                      std::string(GetParam().other, 'o'), "after", "last"};
+    std::vector<std::string> expected{"before", std::string(static_cast<std::size_t>(GetParam().filled), 'f'), "after", "last"};
+    expected.insert(expected.end(), static_cast<std::size_t>(GetParam().count), std::string(GetParam().other, 'o'));
     if (tried) expected.push_back(*tried);
     for (const auto& value : expected) {
       const auto found = left.find(value);
@@ -207,8 +210,10 @@ TEST_F(NetworkLogTest, SegmentOfALostHostIsPassedOver) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, LapsedLeaseTest,
-                         ::testing::Values(Meanwhile{"neither_rolls", 10, 20, 30}, Meanwhile{"both_roll", 300, 220, 230},
-                                           Meanwhile{"this_one_rolls", 300, 220, 20}, Meanwhile{"the_other_rolls", 300, 20, 220}),
+                         ::testing::Values(Meanwhile{"neither_rolls", 10, 20, 30, 1}, Meanwhile{"both_roll", 300, 220, 230, 1},
+                                           Meanwhile{"this_one_rolls", 300, 220, 20, 1},
+                                           Meanwhile{"the_other_rolls", 300, 20, 220, 1},
+                                           Meanwhile{"the_other_rolls_often", 300, 20, 400, 3}),
                          [](const auto& parameter) { return parameter.param.name; });
 
 }  // namespace
