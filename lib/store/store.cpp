@@ -182,17 +182,39 @@ void require_no_collision(std::string_view name, const std::vector<std::string>&
   }
 }
 
+// What only a store that was whole once has.
+static std::optional<std::string> remains_of_store(const std::string& directory) {
+  for (const auto& part : {format::topics_path(directory), format::staging_path(directory), format::trash_path(directory)}) {
+    const auto status = os::status_of(part);
+    if (!status || !status->is_directory) continue;
+    if (const auto names = os::list_directory(part); !names.empty()) return part + '/' + names.front();
+  }
+  return std::nullopt;
+}
+
+static Error lost_properties(const std::string& directory, const std::string& remains) {
+  return {ErrorCode::not_found, directory + ": store.properties is missing, though this was a store (" + remains +
+                                    " is there); put it back, or write it anew with the lines format.version=" +
+                                    std::to_string(format_version) + " and store.id=ID (any 22 letters and digits)"};
+}
+
 Store Store::open(const std::string& directory) {
   const auto status = os::status_of(directory);
   if (status && !status->is_directory) throw Error(ErrorCode::not_found, directory + " is not a directory");
   const auto file = format::store_properties_path(directory);
   const auto text = os::read_file(file);
-  if (!text)
+  if (!text) {
+    if (const auto remains = remains_of_store(directory)) throw lost_properties(directory, *remains);
     throw Error(ErrorCode::not_found,
                 directory + ": no store here (no store.properties); create-topic and produce --create make one");
+  }
   const auto properties = format::parse_properties(*text, file);
   const auto version = format::integer_property(properties, "format.version", file);
-  if (version > format_version || version < 1) {
+  if (version < 1) {
+    throw Error(ErrorCode::damaged, file + ": format.version=" + std::to_string(version) +
+                                        " is out of range; this partlog writes " + std::to_string(format_version));
+  }
+  if (version > format_version) {
     throw Error(ErrorCode::refused, directory + ": the store has format version " + std::to_string(version) +
                                         ", this partlog knows version " + std::to_string(format_version) +
                                         "; use a newer partlog");
@@ -214,7 +236,10 @@ void Store::require_creatable(const std::string& directory) {
   if (!os::status_of(existing)->is_directory) throw Error(ErrorCode::not_found, existing + " is not a directory");
   require_trusted_locks(os::filesystem_of(existing), directory);
   if (!os::status_of(directory)) return os::require_writable(existing, "make directory " + directory);
+  const auto remains = remains_of_store(directory);
   auto entries = os::list_directory(directory);
+  if (std::ranges::find(entries, "store.properties") != entries.end()) return;  // made by another process meanwhile
+  if (remains) throw lost_properties(directory, *remains);
   std::erase_if(entries, [](const std::string& name) {
     return name == "topics" || name == "staging" || name == "trash" || name.starts_with("store.properties");
   });
@@ -229,6 +254,7 @@ Store Store::open_or_create(const std::string& directory) {
   const auto file = format::store_properties_path(directory);
   if (!os::status_of(file)) {
     require_creatable(directory);
+    if (os::status_of(file)) return open(directory);
     os::make_directories(directory);
     for (const auto& part : {format::staging_path(directory), format::trash_path(directory), format::topics_path(directory)})
       os::make_directories(part);
