@@ -80,6 +80,7 @@ void Produce::declare(OptionSet& options) {
                                     "--lenient", "--file-as-record"});
   options.conflict("--file-as-record", {"--delimiter", "--null-delimiter", "--crlf", "-l"});
   options.conflict("--delimiter", "--null-delimiter");
+  options.conflict("--null", "--null-marker");
   options.conflict("--partition", "--keep-partition");
   options.require("--lenient", {"--key-delimiter"});
   options.require("--keep-partition", {"--json-lines"});
