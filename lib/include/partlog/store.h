@@ -68,8 +68,9 @@ class PARTLOG_EXPORT Store {
   // Opens the store in a directory. Error(not_found) if there is none, Error(refused) for a newer format version or a file system
   // whose locks do not reach other hosts, Error(damaged) for an unreadable store.properties.
   static Store open(const std::string& directory);
-  // Makes a store where the directory is absent or empty, or holds no more than an interrupted creation left, then opens it; opens
-  // what is there otherwise. Durable on return. Error(not_found) for any other directory, also a store without its properties.
+  // Makes a store where the directory is absent or empty, or holds no more than an interrupted creation left, then opens it;
+  // opens what is there otherwise. Durable on return. Error(not_found) for any other directory, also a store without its
+  // properties.
   static Store open_or_create(const std::string& directory);
   // Throws what open_or_create() would throw where there is no store and none can be made, as far as that can be known without
   // writing.
