@@ -1,6 +1,7 @@
 #include "inspect/segment_check.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "format/file_names.h"
@@ -190,7 +191,9 @@ class SegmentCheck {
   void pass_over(const SegmentFile::Finding& finding, Kind kind) {
     auto found = at(finding.position, finding.end, kind, finding.reason);
     if (kind == Kind::torn_tail) found.first_offset = finding.expected;
-    if (offsets_) offsets_->pass_over(finding.position, finding.end);
+    // The next writer cuts a torn tail, and with it all that the indexes say of what is behind it.
+    const auto end = kind == Kind::torn_tail ? Position{std::numeric_limits<std::int64_t>::max()} : finding.end;
+    if (offsets_) offsets_->pass_over(finding.position, end);
     if (times_) times_->pass_over();
     const bool goes_on = pending_ && *pending_ + 1 == findings_.size() && findings_.back().end == finding.position &&
                          findings_.back().reason == finding.reason && findings_.back().kind == kind;
