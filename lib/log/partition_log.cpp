@@ -315,6 +315,7 @@ std::optional<Offset> PartitionLog::end_of(Offset base) const {
   const auto file = os::File::open(files.log(), os::File::Mode::read);
   const auto entry = IndexReader(files).last();
   BatchScanner scanner(file, entry ? entry->position.value : 0, base, scan_window_bytes);
+  scanner.hold_no_large_batches();
   auto found = scanner.next();
   if (entry && (found != Scan::batch || scanner.header().last_offset() != entry->offset)) return std::nullopt;
   while (found == Scan::batch) found = scanner.next();
