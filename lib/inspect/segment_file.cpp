@@ -39,13 +39,14 @@ std::pair<std::string, std::string> split_path(const std::string& path) {
   return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
 }
 
-// The base offset of the next segment in the directory.
-std::optional<Offset> segment_behind(const std::string& directory, Offset base) {
+// The base offset of the next segment in the directory; an empty one is none, where that is asked for.
+std::optional<Offset> segment_behind(const std::string& directory, Offset base, bool with_batches = false) {
   std::optional<Offset> next;
   try {
     for (const auto& name : os::list_directory(directory)) {
       const auto other = format::parse_segment_file_name(name, format::log_suffix);
-      if (other && *other > base && (!next || *other < *next)) next = other;
+      if (!other || *other <= base || (next && *other >= *next)) continue;
+      if (!with_batches || !log::PartitionDirectory(directory, false).is_empty(*other)) next = other;
     }
   } catch (const Error&) {
     return std::nullopt;  // a directory that may not be listed: nothing is known of others
@@ -155,6 +156,7 @@ class SegmentFile::Impl {
   bool is_contradicted();
   void unpack_wrapper();
   Step take_batch();
+  bool reaches_into_next();
   Step take_bad_batch();
   Step pass_over(std::int64_t end, Step as);
   Step behind_no_batch();
@@ -308,6 +310,14 @@ void SegmentFile::Impl::unpack_wrapper() {
   if (batch_.size() > worth_giving_back) set_.release();
 }
 
+// An empty file inside of this segment is not the next one.
+bool SegmentFile::Impl::reaches_into_next() {
+  if (!successor_ || header_.last_offset() < *successor_) return false;
+  if (header_.base_offset != expected_ || !log::PartitionDirectory(directory_, false).is_empty(*successor_)) return true;
+  successor_ = segment_behind(directory_, *base_, true);
+  return successor_ && header_.last_offset() >= *successor_;
+}
+
 SegmentFile::Step SegmentFile::Impl::take_batch() {
   if (header_.is_wrapper()) unpack_wrapper();
   next_position_ = position_ + header_.size();
@@ -321,7 +331,7 @@ SegmentFile::Step SegmentFile::Impl::take_batch() {
   if (header_.base_offset < expected_) {
     finding_.reason = "its offset does not rise";
     expected_ = std::max(expected_, header_.next_offset());
-  } else if (successor_ && header_.last_offset() >= *successor_) {
+  } else if (reaches_into_next()) {
     finding_.reason = "its offset does not fit: the next segment begins with " + std::to_string(successor_->value);
   } else if (header_.base_offset > expected_ && (header_.last_offset() - expected_ > most_offsets || is_contradicted())) {
     finding_.reason = "its offset does not fit what is around it";

@@ -82,14 +82,42 @@ bool BatchStream::next_in_open_segments() {
 
 // False, if the position may stand there.
 bool BatchStream::is_end() {
-  if (loss_) tell_loss(open_ ? open_->scanner.expected() : loss_->first);
+  if (loss_) tell_loss_at_end();
   if (too_far_) tell_too_far();
+  if (std::exchange(end_is_open_, false)) look_for_last_segment();
   if (open_ && position_ <= open_->scanner.expected()) return false;
   const auto end = std::max(open_ ? open_->scanner.expected() : Offset{0}, directory_.log_start());
   if (position_ <= end) return false;
   seek(position_);
   throw Error(ErrorCode::offset_out_of_range,
               directory_.path() + ": offset " + number(position_.value) + " is beyond the end offset " + number(end.value));
+}
+
+// If it reaches up to what was on stable storage, it is known how far that went.
+void BatchStream::tell_loss_at_end() {
+  const auto point = open_ ? directory_.point_for_reader() : std::nullopt;
+  if (point && point->segment == open_->base && point->position.value <= loss_->end.value)
+    loss_->next = std::max(loss_->next, point->offset);
+  tell_loss(open_ ? open_->scanner.expected() : loss_->first);
+}
+
+// The log ends below what was on stable storage, since the segment that held it is not there. Not so, if that is a repair's work,
+// or the topic's deletion. The position stays: a writer will go on there.
+void BatchStream::look_for_last_segment() {
+  const auto end = open_ ? open_->scanner.expected() : Offset{0};
+  const auto point = directory_.is_single() ? std::nullopt : directory_.point_for_reader();
+  if (!point || point->offset <= end) return;
+  const auto path = directory_.segment(point->segment).log();
+  const auto is_missing = [&] { return !os::status_of(path) && !directory_.is_under_repair(); };
+  if (!is_missing() || directory_.point_for_reader() != point || !is_missing()) return;
+  const auto from = std::max({end, directory_.log_start(), position_});
+  directory_in_place();
+  if (from >= point->offset || directory_.are_known_lost(from, point->offset) || (take_loss_ && told_of_end_)) return;
+  told_of_end_ = true;
+  end_is_open_ = !take_loss_;
+  const auto stay = position_;
+  missing(path, 0, from, point->offset, "this segment, which was on stable storage, is missing");
+  position_ = stay;
 }
 
 // What reached into later segments, and was not in them either.
@@ -122,7 +150,43 @@ const std::vector<Offset>& BatchStream::bases() {
 void BatchStream::list(const os::FileStatus& directory) {
   settled_ = os::clock().now().value - directory.modified_ms > racy_ms;
   listed_change_ = directory.modified_ms;
+  end_is_open_ = true;
   bases_ = directory_.segment_bases();
+  leave_out_strays();
+}
+
+// An empty file behind the end of the log, or inside another segment, that was put there by a stranger. Whether it has a place in
+// the log is looked at where it is the last one; else only where it gets in the way.
+void BatchStream::leave_out_strays() {
+  std::erase_if(strays_, [this](Offset base) { return !directory_.is_empty(base); });
+  for (const auto stray : strays_) std::erase(bases_, stray);
+  auto first = bases_.end();
+  while (first - bases_.begin() > 1 && directory_.is_empty(*(first - 1))) --first;
+  if (first == bases_.end() || suspect()) return;
+  const std::vector<Offset> empty(first, bases_.end());
+  bases_.erase(first, bases_.end());
+  const auto before = open(bases_.back(), false, Offset{std::numeric_limits<std::int64_t>::max()});
+  const auto end = end_of_segment(*before, before->scanner);
+  for (const auto base : empty) {
+    if (!directory_.is_stray(base, end)) bases_.push_back(base);
+  }
+}
+
+bool BatchStream::leave_out_if_empty(Offset base) {
+  if (!directory_.is_empty(base)) return false;
+  strays_.push_back(base);
+  std::erase(bases_, base);
+  return true;
+}
+
+// The open segment, in front of a hole, may be an empty file inside of another one.
+bool BatchStream::leave_empty_segment() {
+  const bool is_first = bases_.empty() || open_->base <= bases_.front();
+  if (loss_ || is_first || is_stray(open_->base) || open_->scanner.next_position() > 0 || !leave_out_if_empty(open_->base))
+    return false;
+  seek(position_);
+  locate();
+  return true;
 }
 
 void BatchStream::forget_listing() {
@@ -185,7 +249,7 @@ bool BatchStream::has_successor(Offset base) const { return limit_of(base).value
 Offset BatchStream::limit_of(Offset base) const {
   const auto next = std::upper_bound(bases_.begin(), bases_.end(), base);
   if (next != bases_.end()) return *next;
-  return directory_.bound().value_or(Offset{std::numeric_limits<std::int64_t>::max()});
+  return directory_.bound(strays_).value_or(Offset{std::numeric_limits<std::int64_t>::max()});
 }
 
 // The index says where to begin; if that cannot be right, the segment is read from its start.
@@ -220,6 +284,7 @@ bool BatchStream::go_on_behind_segment() {
   }
   if (leaving_for_) {
     const auto base = *std::exchange(leaving_for_, std::nullopt);
+    if (leave_empty_segment()) return true;
     look_at_hole(open_->scanner.expected(), base);
     bases_around(base);
     open_ = open(base, has_successor(base), std::max(position_, base));
@@ -246,7 +311,7 @@ std::optional<Offset> BatchStream::successor() {
   const auto expected = open_->scanner.expected();
   directory_in_place();
   if (directory_.is_single()) return std::nullopt;
-  if (expected != open_->base && os::status_of(directory_.segment(expected).log())) return expected;
+  if (expected != open_->base && !is_stray(expected) && os::status_of(directory_.segment(expected).log())) return expected;
   if (!successor_among(bases())) return std::nullopt;
   return successor_among(bases_listed_anew());
 }
@@ -427,6 +492,10 @@ bool BatchStream::reread() {
     return now == Scan::batch || now == Scan::end;
   };
   if (again()) return true;
+  while (open_->scanner.reaches_too_far() && open_->scanner.header().base_offset == open_->scanner.expected() &&
+         leave_out_if_empty(limit_of(base))) {
+    if (again()) return true;
+  }
   const bool is_closed = has_successor(base);
   if (!is_closed && torn_ && torn_->base == base && torn_->position == position && torn_->size == open_->file.size()) {
     open_->scanner.refresh();

@@ -4,6 +4,7 @@
 // One thread at a time.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -91,6 +92,10 @@ class BatchStream {
   const std::vector<Offset>& bases_listed_anew();
   const std::vector<Offset>& bases_around(Offset offset);
   void list(const os::FileStatus& directory);
+  void leave_out_strays();
+  bool is_stray(Offset base) const { return std::find(strays_.begin(), strays_.end(), base) != strays_.end(); }
+  bool leave_out_if_empty(Offset base);
+  bool leave_empty_segment();
   void forget_listing();
   std::optional<format::RecoveryPoint> suspect() const;
   bool go_on_behind_segment();
@@ -107,6 +112,8 @@ class BatchStream {
   void lose(const LostRange& range);
   void tell_loss(Offset next);
   void tell_too_far();
+  void tell_loss_at_end();
+  void look_for_last_segment();
   void look_at_hole(Offset from, Offset below);
   bool is_told_as_lost(Offset from, Offset below) const;
   void look_at_missing_start();
@@ -126,8 +133,11 @@ class BatchStream {
   std::optional<Offset> leaving_for_;       // the segment to go on with once the open one has been read once more
   std::optional<os::FileId> directory_id_;  // as it was at first
   std::vector<Offset> bases_;
+  std::vector<Offset> strays_;      // empty files among the segments, which are left out of the listing as long as they are
   std::int64_t listed_change_ = 0;  // the directory's modification time when it was listed
   bool settled_ = false;            // and that was a while before
+  bool end_is_open_ = false;        // whether the last segment is missing was not looked at since
+  bool told_of_end_ = false;        // that it is
   Offset listed_end_;               // the listing shows all that lies below
   bool strict_ = false;             // look_ahead()
   std::size_t largest_batch_ = std::numeric_limits<std::size_t>::max();

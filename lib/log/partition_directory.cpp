@@ -6,10 +6,12 @@
 #include "format/batch_header.h"
 #include "format/file_names.h"
 #include "format/message_set.h"
+#include "format/properties.h"
 #include "log/window.h"
 #include "os/clock.h"
 #include "os/directory.h"
 #include "os/file.h"
+#include "os/file_lock.h"
 #include "os/filesystem.h"
 #include "partlog/error.h"
 
@@ -30,6 +32,19 @@ Offset first_offset_in(const std::string& path) {
   return set.header().base_offset;
 }
 
+// Of files that stand in a store after all: whether their topic is not compacted.
+bool is_dense_in_store(const std::string& directory) {
+  try {
+    if (!os::status_of(format::append_lock_path(directory))) return false;
+    const auto file = format::topic_properties_path(directory + "/..");
+    const auto text = os::read_file(file);
+    return text && format::parse_properties(*text, file)["cleanup.policy"].find("compact") == std::string::npos;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::io && error.code() != ErrorCode::damaged) throw;
+    return false;  // nothing is known then
+  }
+}
+
 }  // namespace
 
 PartitionDirectory PartitionDirectory::of_files(const std::string& path) {
@@ -40,6 +55,7 @@ PartitionDirectory PartitionDirectory::of_files(const std::string& path) {
   const auto around = slash == std::string::npos ? std::string(".") : path.substr(0, std::max<std::size_t>(slash, 1));
   PartitionDirectory files(status->is_directory ? path : around, os::filesystem_of(path).network);
   files.in_store_ = false;
+  files.dense_ = is_dense_in_store(files.path_);
   if (status->is_directory) return files;
   files.only_ = format::parse_segment_file_name(slash == std::string::npos ? path : path.substr(slash + 1), format::log_suffix);
   if (files.only_) return files;
@@ -58,11 +74,25 @@ std::vector<Offset> PartitionDirectory::segment_bases() const {
   return only_ ? std::vector{*only_} : bases_with(format::log_suffix);
 }
 
-std::optional<Offset> PartitionDirectory::bound() const {
+std::optional<Offset> PartitionDirectory::bound(const std::vector<Offset>& strays) const {
   if (!only_ || !file_.empty()) return std::nullopt;
-  const auto all = bases_with(format::log_suffix);
+  auto all = bases_with(format::log_suffix);
+  for (const auto stray : strays) std::erase(all, stray);
   const auto next = std::upper_bound(all.begin(), all.end(), *only_);
   return next == all.end() ? std::nullopt : std::optional(*next);
+}
+
+bool PartitionDirectory::is_empty(Offset base) const {
+  const auto status = os::status_of(segment(base).log());
+  return status && status->is_regular && status->size == 0;
+}
+
+bool PartitionDirectory::is_stray(Offset base, Offset end) const {
+  if (base <= end) return base < end;
+  const auto from = std::max(end, log_start());
+  if (!dense_ || from >= base || are_known_lost(from, base)) return false;
+  const auto point = recovery_point();
+  return !point || point->offset <= end;
 }
 
 bool PartitionDirectory::has_index_between(Offset from, Offset below) const {
@@ -120,10 +150,14 @@ std::optional<format::RecoveryPoint> PartitionDirectory::readable_recovery_point
 }
 
 std::optional<Offset> PartitionDirectory::stable_end() const {
-  if (network_ || !in_store_) return std::nullopt;
+  const auto point = in_store_ ? point_for_reader() : std::nullopt;
+  return point ? std::optional(point->offset) : std::nullopt;
+}
+
+std::optional<format::RecoveryPoint> PartitionDirectory::point_for_reader() const {
+  if (network_) return std::nullopt;
   try {
-    const auto point = recovery_point();
-    return point ? std::optional(point->offset) : std::nullopt;
+    return recovery_point();
   } catch (const Error& error) {
     if (error.code() != ErrorCode::io) throw;
     return std::nullopt;
@@ -201,6 +235,10 @@ std::vector<format::LostOffsets> PartitionDirectory::lost_offsets() const {
   const auto file = format::lost_offsets_path(path_);
   const auto text = os::read_file(file, 64 << 20);
   return text ? format::parse_lost_offsets(*text, file) : std::vector<format::LostOffsets>{};
+}
+
+bool PartitionDirectory::is_under_repair() const {
+  return os::status_of(format::repair_path(path_)) && os::lock_holder(format::append_lock_path(path_));
 }
 
 bool PartitionDirectory::are_known_lost(Offset from, Offset below) const {

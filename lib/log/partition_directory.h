@@ -33,8 +33,13 @@ class PartitionDirectory {
 
   // Base offsets of all segments, ascending.
   std::vector<Offset> segment_bases() const;
-  // Of the segment that stands beside a single one, which is not read: where that one ends.
-  std::optional<Offset> bound() const;
+  // Of the segment that stands beside a single one, which is not read: where that one ends. What is in `strays` is none.
+  std::optional<Offset> bound(const std::vector<Offset>& strays = {}) const;
+  // Whether the file of the segment is there and empty.
+  bool is_empty(Offset base) const;
+  // Whether the last segment, which is empty and begins at `base`, is none, since the one before it ends at `end`. Not where
+  // those who know say why it does not begin there: a repair, the log start, or that more was on stable storage.
+  bool is_stray(Offset base, Offset end) const;
   // An index without its segment that begins in this range: somebody took the segment away.
   bool has_index_between(Offset from, Offset below) const;
 
@@ -50,8 +55,10 @@ class PartitionDirectory {
   // Whether this file of a segment is as long as it was when all of it was on stable storage: what is invalid in it is damage
   // then, and not what a writer that died has left. False where that is not known.
   bool is_as_synced(Offset base, std::int64_t file_size) const;
-  // The offset of the recovery point, for those who only read. On a network file system what a reader sees of the log may be
-  // older.
+  // The recovery point for those who only read; nullopt where it may not be read, and on a network file system, where what a
+  // reader sees of the log may be older.
+  std::optional<format::RecoveryPoint> point_for_reader() const;
+  // Its offset.
   std::optional<Offset> stable_end() const;
   // Moves the recovery point forward, never back; under the append lock. `durable`: synced with its name.
   void move_recovery_point(Offset offset, Offset segment, std::int64_t position, bool durable) const;
@@ -74,6 +81,8 @@ class PartitionDirectory {
 
   // What repairs could not save, by ascending offsets.
   std::vector<format::LostOffsets> lost_offsets() const;
+  // Whether a repair is about to put files in place.
+  bool is_under_repair() const;
   // Whether a repair has told all of these offsets as lost.
   bool are_known_lost(Offset from, Offset below) const;
 

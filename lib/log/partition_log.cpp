@@ -227,6 +227,7 @@ void PartitionLog::open_tail() {
   last_bases_.assign(bases.end() - static_cast<std::ptrdiff_t>(std::min(bases.size(), most_known_segments)), bases.end());
   go_to(base);
   if (directory_.on_network() && tail_->end == 0 && bases.size() > 1) leave_overtaken_segment(bases[bases.size() - 2]);
+  leave_strays(bases);
   tail_->index.trim();
   if (tail_->next < start) {
     close_tail();
@@ -283,6 +284,20 @@ void PartitionLog::leave_overtaken_segment(Offset before) {
   tail_ = std::move(tail);
   last_bases_.pop_back();
   remove_empty_segment(base);
+}
+
+// The newest segment is empty, and the one before it does not end there: a stranger's file, which is kept. So are others in a
+// row.
+void PartitionLog::leave_strays(std::span<const Offset> bases) {
+  if (bases.size() < 2 || tail_->end > 0 || tail_->base != bases.back()) return;
+  auto count = bases.size() - 1;
+  while (count > 1 && directory_.is_empty(bases[count - 1])) --count;
+  const auto end = end_of(bases[count - 1]);
+  if (!end || !directory_.is_stray(bases[count], *end)) return;
+  tail_.reset();
+  set_segments_aside(bases.subspan(count), "is empty and does not follow on");
+  last_bases_.assign({bases[count - 1]});
+  go_to(bases[count - 1]);
 }
 
 // Others may have rolled since this process looked last, several times. Each segment begins where the one before it ends, unless
@@ -436,7 +451,7 @@ void PartitionLog::recover_after_restart(const format::RecoveryPoint& point) {
   auto text = std::exchange(cut_, {});
   if (const auto gone = this->gone(next); !gone.empty()) text = gone + (text.empty() ? "" : "; ") + text;
   if (!text.empty()) notice(options_.name + ": " + text);
-  set_segments_aside({at, bases.end()});
+  set_segments_aside({at, bases.end()}, "does not follow on after a restart of the host");
   os::sync_directory(directory_.path());
   directory_.add_cut_of_restart(next);
   directory_.move_recovery_point(next, segment, end, true);
@@ -456,11 +471,11 @@ void PartitionLog::require_stable_part(const os::File& file, Offset base, std::i
   }
 }
 
-void PartitionLog::set_segments_aside(std::span<const Offset> bases) {
+void PartitionLog::set_segments_aside(std::span<const Offset> bases, const char* why) {
   for (const auto base : bases) {
     const auto files = directory_.segment(base);
     const auto aside = directory_.path() + '/' + format::cut_file_name(base, {0});
-    notice(options_.name + ": segment " + files.log() + " does not follow on after a restart of the host; kept as " + aside);
+    notice(options_.name + ": segment " + files.log() + " " + why + "; kept as " + aside);
     if (os::status_of(aside)) {  // from an earlier restart
       keep_cut_bytes(os::File::open(files.log(), os::File::Mode::read), base, 0);
       os::remove_file(files.log());

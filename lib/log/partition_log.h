@@ -101,6 +101,7 @@ class PartitionLog {
   bool tail_is_current() const;
   void open_tail();
   void leave_overtaken_segment(Offset before);
+  void leave_strays(std::span<const Offset> bases);
   void go_to_newest_segment();
   bool is_there(Offset base) const;
   std::optional<Offset> end_of(Offset base) const;
@@ -115,7 +116,7 @@ class PartitionLog {
   void keep_cut_bytes(const os::File& file, Offset base, std::int64_t position);
   void recover_after_restart(const format::RecoveryPoint& point);
   void require_stable_part(const os::File& file, Offset base, std::int64_t position) const;
-  void set_segments_aside(std::span<const Offset> bases);
+  void set_segments_aside(std::span<const Offset> bases, const char* why);
   bool must_roll(const format::BatchHeader& header) const;
   void roll(Place& end, const os::FileLock::Guard& guard);
   void close_tail();

@@ -481,7 +481,7 @@ class Damage(FilesTest):
             self.assertEqual(len(result.notices), 1)
             for start in (first, first + 1, following - 1, following):
                 self.assertEqual(self.read("-o", str(start)).lines, self.whole[following:])
-            self.assertEqual(self.run_program("consume", "--files", self.partition()).err, b"")
+            self.assertEqual(self.run_program("consume", "--files", self.partition()).err, result.err)
             told = os.path.join(self.partition(), "lost-offsets")
             with open(told, "w", encoding="utf-8") as f:
                 f.write("%d %d 1000\n" % (first, following - 1))
@@ -492,14 +492,110 @@ class Damage(FilesTest):
             with open(log, "wb") as f:
                 f.write(good)
 
+    def put_empty(self, offset):
+        path = os.path.join(self.partition(), "%020d.log" % offset)
+        with open(path, "xb"):
+            pass
+        return path
+
+    def check_unharmed(self):
+        """Nothing is missing, and nobody says so."""
+        for options in ([], ["--skip-corrupt"], ["-o", "-9999"], ["-o", "s@2024-05-01"]):
+            result = self.read(*options)
+            self.assertEqual(result.lines, self.whole)
+            self.assertEqual(result.err, b"")
+        for start in range(0, len(self.whole), 7):
+            self.assertEqual(self.read("-o", str(start)).lines, self.whole[start:])
+        result = self.run_program("consume", "--files", self.partition(), "-f", "%o %s\n")
+        self.assertEqual(result.lines, self.whole)
+        self.assertEqual(result.err, b"")
+        self.assertEqual(self.end_offset(), len(self.whole))
+        self.run_program("dump", "t")
+        rows = self.run_program("verify", "--json").json_lines()
+        self.assertLessEqual([row["verdict"] for row in rows if row["type"] == "finding"], ["note"])
+
+    def test_an_empty_file_behind_the_end(self):
+        last = int(os.path.basename(self.logs[-1])[:20])
+        for offsets in ([len(self.whole) + 106], [last + 2], [len(self.whole) + 3, len(self.whole) + 300], [last + 1, last + 7]):
+            paths = [self.put_empty(offset) for offset in offsets]
+            self.check_unharmed()
+            self.read("-o", str(max(offsets[-1], len(self.whole) + 1)), status=4)
+            result = self.produce(b"more\n", "--timestamp", "2024-05-01")
+            self.assertEqual(len(result.notices), len(paths) + 1, result.err)
+            for path in paths:
+                self.assertIn(path, result.text)
+                self.assertFalse(os.path.exists(path))
+                self.assertEqual(os.path.getsize(path.replace(".log", ".0.cut")), 0)
+            self.whole.append(b"%d more" % len(self.whole))
+            self.check_unharmed()
+            for path in paths:
+                os.remove(path.replace(".log", ".0.cut"))
+
+    def test_an_empty_file_that_hides_what_was_stored(self):
+        os.remove(self.logs[-1])
+        first = int(os.path.basename(self.logs[-1])[:20])
+        self.put_empty(len(self.whole))
+        self.check(first, set(range(first, len(self.whole))))
+
+    def test_an_empty_file_inside_a_segment(self):
+        first, behind = (int(os.path.basename(log)[:20]) for log in self.logs[1:3])
+        for offset in (first + 1, (first + behind) // 10 * 5, behind - 5, behind - 1):
+            path = self.put_empty(offset)
+            self.check_unharmed()
+            for log in self.logs:
+                rows = self.run_program("consume", "--files", log, "-f", "%o %s\n")
+                self.assertEqual(rows.err, b"")
+                self.assertEqual(rows.lines, [line for line in self.whole if line in rows.lines])
+            self.produce(b"more\n", "--timestamp", "2024-05-01")
+            self.whole.append(b"%d more" % len(self.whole))
+            self.check_unharmed()
+            os.remove(path)
+
+    def test_last_segment_deleted(self):
+        first = int(os.path.basename(self.logs[-1])[:20])
+        os.rename(self.logs[-1], self.logs[-1] + ".gone")
+        with open(self.logs[-1], "wb"):  # shorter, but there
+            pass
+        self.assertEqual(self.read().lines, self.whole[:first])
+        os.remove(self.logs[-1])
+        point = os.path.join(self.partition(), "recovery-point")
+        with open(point, encoding="utf-8") as f:
+            text = f.read()
+        for boot in (text, re.sub("boot_id=.*", "boot_id=other", text)):
+            with open(point, "w", encoding="utf-8") as f:
+                f.write(boot)
+            self.check(first, set(range(first, len(self.whole))))
+            for options, status in (([], 5), (["--skip-corrupt"], 5)):
+                result = self.run_program("consume", "--files", self.partition(), "-f", "%o %s\n", *options, status=status)
+                self.assertEqual(result.lines, self.whole[:first])
+                self.assertIn(self.logs[-1], result.text)
+        self.assertIn("offsets %d to %d" % (first, len(self.whole) - 1), self.read(status=5).text)
+        self.assertEqual(self.read(env={"PARTLOG_FILESYSTEM": "network"}).lines, self.whole[:first])
+        with open(os.path.join(self.partition(), "lost-offsets"), "w", encoding="utf-8") as f:
+            f.write("%d %d 1000\n" % (first, len(self.whole) - 1))
+        self.assertEqual(self.read().lines, self.whole[:first])
+        os.remove(os.path.join(self.partition(), "lost-offsets"))
+        self.produce(b"again\n")  # which says so, and takes the end for it
+        self.assertEqual(self.read().lines, self.whole[:first] + [b"%d again" % first])
+
+    def test_last_batch_zeroed(self):
+        log, position, size, first, following = self.batches[-1]
+        with open(log, "r+b") as f:
+            f.seek(position)
+            f.write(bytes(size))
+        self.check(first, set(range(first, following)))
+        result = self.run_program("consume", "--files", self.partition(), "--skip-corrupt", "-f", "%o %s\n", status=5)
+        self.assertEqual(result.lines, self.whole[:first])
+        self.assertEqual(self.lost(result), set(range(first, following)))
+
     def test_segment_deleted(self):
         for log, behind in zip(self.logs[1:3], self.logs[2:4]):
             os.rename(log, log + ".gone")
             first, following = int(os.path.basename(log)[:20]), int(os.path.basename(behind)[:20])
             self.check(first, set(range(first, following)))
-            result = self.run_program("consume", "--files", self.partition(), "-f", "%o %s\n")
-            self.assertEqual(result.lines, self.whole[:first] + self.whole[following:])
-            self.assertIn("offsets %d to %d are not there" % (first, following - 1), result.text)
+            result = self.run_program("consume", "--files", self.partition(), "-f", "%o %s\n", status=5)
+            self.assertEqual(result.lines, self.whole[:first])
+            self.assertIn("offsets %d to %d" % (first, following - 1), result.text)
             os.rename(log + ".gone", log)
 
     def test_first_segment_deleted(self):

@@ -327,13 +327,14 @@ class Shortened(harness.Test):
         self.original = os.path.join(self.directory, "original")
         shutil.copytree(self.store, self.original)
 
-    def check(self, end, env=None, status=4):
-        """The log ends at `end` now."""
+    def check(self, end, env=None, status=4, missing=False):
+        """The log ends at `end` now; `missing`: since the segment of the recovery point is gone, which is damage."""
         gone = "%d" % end if end == self.COUNT - 1 else "%d to %d" % (end, self.COUNT - 1)
         before = harness.tree(self.store)
-        result = self.consume(env=env)
+        result = self.consume(env=env, status=5 if missing else 0)
         self.assertEqual(result.lines, self.all[:end])
-        self.assertEqual(len(result.notices), 1, result.text)
+        self.assertEqual(len(result.notices), 2 if missing else 1, result.text)
+        self.assertEqual("(offsets %d to %d)" % (end, self.COUNT - 1) in result.text, missing)
         for word in ("t:0: the log ends at %d," % end, " %d:" % self.COUNT, gone, "partlog verify"):
             self.assertIn(word, result.text)
         result = self.consume("-g", "g", env=env, status=status)
@@ -378,7 +379,7 @@ class Shortened(harness.Test):
                 for base in bases[number:]:
                     for suffix in (".log", ".index", ".timeindex"):
                         os.unlink(os.path.join(self.partition(), "%020d%s" % (base, suffix)))
-                self.check(bases[number])
+                self.check(bases[number], missing=True)
 
     def test_cut_twice_at_the_same_place(self):
         log = self.log_path()
@@ -408,7 +409,7 @@ class Shortened(harness.Test):
         base = int(self.names[-1][:20])
         for suffix in (".log", ".index", ".timeindex"):
             os.unlink(os.path.join(self.partition(), "%020d%s" % (base, suffix)))
-        self.check(base, env=env, status=0)
+        self.check(base, env=env, status=5, missing=True)
 
 
 if __name__ == "__main__":
