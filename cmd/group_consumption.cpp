@@ -196,8 +196,22 @@ void GroupConsumption::rebalance() {
   const auto change = member_->poll();
   had_any_ = had_any_ || !change.assigned.empty() || !change.failed.empty() || !member_->awaited().empty();
   for (const auto& partition : change.revoked) revoke(partition);
-  for (const auto& failed : change.failed) outcome_.fail(failed.error);
-  for (const auto& assigned : change.assigned) take(assigned);
+  for (const auto& failed : change.failed) report(failed);
+  for (const auto& assigned : change.assigned) {
+    failures_.erase({assigned.topic.name, assigned.partition});
+    take(assigned);
+  }
+}
+
+// What stands in the way of several partitions is said once.
+void GroupConsumption::report(const FailedPartition& failed) {
+  const std::string text = failed.error.what();
+  const bool known = std::any_of(failures_.begin(), failures_.end(), [&](const auto& other) { return other.second == text; });
+  failures_[failed.partition] = text;
+  if (known)
+    outcome_.fail(exit_status(failed.error.code()));
+  else
+    outcome_.fail(failed.error);
 }
 
 void GroupConsumption::revoke(const TopicPartition& partition) {

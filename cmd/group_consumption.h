@@ -54,6 +54,7 @@ class GroupConsumption {
 
   void consume();
   void rebalance();
+  void report(const FailedPartition& failed);
   void take(const AssignedPartition& assigned);
   PartitionCursor open(const AssignedPartition& assigned, const std::shared_ptr<const Topic>& topic);
   void revoke(const TopicPartition& partition);
@@ -85,9 +86,10 @@ class GroupConsumption {
   std::unique_ptr<WakeUp> wake_up_;        // none: we have not waited on it so far
   Clock::time_point last_commit_ = Clock::now();
   Clock::time_point next_look_;
-  bool gave_up_ = false;           // what is awaited
-  bool had_any_ = false;           // some partition was assigned to us
-  std::set<TopicPartition> told_;  // that are awaited
+  bool gave_up_ = false;                            // what is awaited
+  bool had_any_ = false;                            // some partition was assigned to us
+  std::set<TopicPartition> told_;                   // that are awaited
+  std::map<TopicPartition, std::string> failures_;  // why a partition is not ours
   std::map<TopicPartition, Offset> positions_;
 };
 

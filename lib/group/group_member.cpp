@@ -173,6 +173,7 @@ class GroupMember::Impl {
   void leave() {
     if (!member_.owns()) return;
     held_.clear();
+    kept_.clear();
     wanted_.clear();
     failures_.clear();
     try {
@@ -466,6 +467,7 @@ class GroupMember::Impl {
     if (wanted != wanted_) {
       wanted_ = std::move(wanted);
       std::erase_if(claims_, [&](const auto& claim) { return !wanted_.contains(claim.first); });
+      std::erase_if(kept_, [&](const auto& claim) { return !wanted_.contains(claim.first); });
       std::erase_if(failures_, [&](const auto& failure) { return !wanted_.contains(failure.first); });
       next_try_ = 0;
       try_us_ = first_try_us;
@@ -506,11 +508,10 @@ class GroupMember::Impl {
     for (const auto& partition : wanted_) {
       if (held_.contains(partition) || (failures_.contains(partition) && !with_failures)) continue;
       report_failure(result, partition, [&] {
-        auto claim = claims_.find(partition);
-        if (claim == claims_.end()) {
-          claim = claims_.emplace(partition, files_.claim(partition.topic, partition.partition)).first;
-        }
-        if (auto guard = claim->second.try_lock()) taken.emplace(partition, *std::move(guard));
+        if (auto guard = claim(partition))
+          taken.emplace(partition, *std::move(guard));
+        else
+          failures_.erase(partition);
       });
     }
     if (!taken.empty() && read_table()) {
@@ -520,13 +521,15 @@ class GroupMember::Impl {
     }
     for (auto& [partition, guard] : taken) {
       report_failure(result, partition, [&] {
-        if (auto assigned = take(partition, std::move(guard))) {
+        if (auto assigned = take(partition, guard)) {
           result.assigned.push_back(*std::move(assigned));
           claims_.erase(partition);
+          failures_.erase(partition);
         } else {
           look_again(partition.topic);
         }
       });
+      if (guard.owns() && failures_.contains(partition)) kept_.emplace(partition, std::move(guard));
     }
     const bool waiting = !awaited().empty();
     if (!taken.empty()) try_us_ = first_try_us;
@@ -534,12 +537,22 @@ class GroupMember::Impl {
     if (waiting) try_us_ = std::min(2 * try_us_, longest_try_us);
   }
 
-  // A partition whose files are broken must not keep the others from being consumed.
+  // nullopt: it is in other hands.
+  std::optional<os::FileLock::Guard> claim(const TopicPartition& partition) {
+    if (auto kept = kept_.extract(partition); !kept.empty()) {
+      if (!store_.on_network() || kept.mapped().still_held()) return std::move(kept.mapped());
+    }
+    auto lock = claims_.find(partition);
+    if (lock == claims_.end()) lock = claims_.emplace(partition, files_.claim(partition.topic, partition.partition)).first;
+    return lock->second.try_lock();
+  }
+
+  // A partition whose files are broken must not keep the others from being consumed. The cause is named again only if it is
+  // another one, or if there was none meanwhile.
   template <class Action>
   void report_failure(Rebalance& result, const TopicPartition& partition, Action action) {
     try {
       action();
-      failures_.erase(partition);
     } catch (const Error& error) {
       if (is_for_later(error)) return;
       auto& known = failures_[partition];
@@ -558,7 +571,8 @@ class GroupMember::Impl {
 
   // We are the one who may commit from here on; the position is read only now. nullopt, and nothing is changed, if the topic was
   // deleted or made anew since we looked: another member may have committed in the new one.
-  std::optional<AssignedPartition> take(const TopicPartition& partition, os::FileLock::Guard claim) {
+  // The claim is left with the caller unless the partition is ours.
+  std::optional<AssignedPartition> take(const TopicPartition& partition, os::FileLock::Guard& claim) {
     const auto& topic = *subscriptions_[partition.topic].topic;
     const auto lock = files_.lock_offset(partition.topic, partition.partition, no_wait());
     auto stored = files_.offset(partition.topic, partition.partition);
@@ -609,8 +623,9 @@ class GroupMember::Impl {
   group::MemberTable table_;
   std::set<TopicPartition> wanted_;  // assigned to us
   std::map<TopicPartition, Held> held_;
-  std::map<TopicPartition, os::FileLock> claims_;   // opened, in other hands
-  std::map<TopicPartition, std::string> failures_;  // why a partition could not be taken
+  std::map<TopicPartition, os::FileLock> claims_;       // opened, in other hands
+  std::map<TopicPartition, os::FileLock::Guard> kept_;  // claims of partitions whose position could not be read or written
+  std::map<TopicPartition, std::string> failures_;      // why a partition could not be taken
   std::map<TopicPartition, std::int64_t> awaited_since_;
   std::set<std::string> unswept_;
   bool pending_ = true;  // poll() has something to do

@@ -70,8 +70,8 @@ struct Rebalance {
   std::vector<TopicPartition> revoked;
   // Ours from now on. They are in no other member's hands.
   std::vector<AssignedPartition> assigned;
-  // Not ours because of an Error (a damaged offset file, too many open files); the others are not affected. Named once, and tried
-  // again every 250 ms.
+  // Not ours because of an Error (a damaged offset file, too many open files); the others are not affected. Tried again every
+  // 250 ms, and named again only once the Error is another one.
   std::vector<FailedPartition> failed;
 };
 
