@@ -41,8 +41,9 @@ struct GroupConsumption::Owned {
   std::optional<Offset> committed;
   std::int32_t epoch = no_epoch;
   bool revoked = false;
-  bool lost = false;    // to another member: nothing of it is ours to say
-  std::string failure;  // why the last commit failed
+  bool lost = false;                         // to another member: nothing of it is ours to say
+  std::string failure;                       // why the last commit failed
+  std::shared_ptr<const Topic> past_end_of;  // with -F: the topic, while the position is past its end
 
   bool readable() const { return cursor && !cursor->done() && !revoked && !lost; }
   bool under_way() const { return !lost && arrivals.anything_under_way(); }
@@ -93,6 +94,7 @@ void GroupConsumption::run(const std::vector<std::string>& topics) {
     throw;
   }
   commit_all();
+  if (!past_end_.empty()) outcome_.fail(status_out_of_range);
   member_->leave();
 }
 
@@ -100,6 +102,7 @@ void GroupConsumption::consume() {
   IdleTime idle(options_.idle_timeout);
   while (delivery_.wanted()) {
     rebalance();
+    look_at_positions();
     const bool any = deliver_some();
     commit_when_due();
     release_retired();
@@ -230,6 +233,7 @@ void GroupConsumption::take(const AssignedPartition& assigned) {
               committed);
   try {
     owned.cursor.emplace(open(assigned, topic));
+    past_end_.erase(owned.partition);
     if (!committed && options_.range.reset == Reset::latest) {
       // The end is another one for whoever reads next, should we die before anything was committed.
       const auto start = member_->start_at(owned.partition, owned.cursor->next());
@@ -241,7 +245,13 @@ void GroupConsumption::take(const AssignedPartition& assigned) {
            std::to_string(owned.cursor->next().value));
     if (!options_.follow) owned.cursor->release();
   } catch (const Error& error) {
-    outcome_.fail(error);
+    const bool past_end = assigned.position && assigned.position->state == GroupPosition::State::past_end;
+    if (options_.follow && past_end && error.code() == ErrorCode::offset_out_of_range) {
+      owned.past_end_of = topic;
+      if (std::exchange(past_end_[owned.partition], committed) != committed) complain(error.what());
+    } else {
+      outcome_.fail(error);
+    }
     owned.cursor.reset();
   }
   const auto rank = [this](const TopicPartition& partition) {
@@ -253,6 +263,31 @@ void GroupConsumption::take(const AssignedPartition& assigned) {
   watch_.reset();
 }
 
+// A position that was past the end is valid again once the log has grown so far, or somebody has moved it. The partition is
+// claimed anew then, because the position is to be read by whoever has just taken it.
+void GroupConsumption::look_at_positions() {
+  const auto now = Clock::now();
+  if (past_end_.empty() || now < next_position_look_) return;
+  next_position_look_ = now + usual_wait;
+  for (auto owned = owned_.begin(); owned != owned_.end();) {
+    if (owned->past_end_of && !owned->revoked && !is_past_end(*owned)) {
+      member_->release(owned->partition);
+      owned = owned_.erase(owned);
+    } else {
+      ++owned;
+    }
+  }
+}
+
+bool GroupConsumption::is_past_end(const Owned& owned) const {
+  try {
+    const auto position = group_.position(store_, *owned.past_end_of, owned.partition.partition);
+    return position && position->state == GroupPosition::State::past_end && position->offset == owned.committed;
+  } catch (const Error&) {
+    return false;  // taking it anew tells why
+  }
+}
+
 PartitionCursor GroupConsumption::open(const AssignedPartition& assigned, const std::shared_ptr<const Topic>& topic) {
   using State = GroupPosition::State;
   const auto name = name_of({topic->name, assigned.partition});
@@ -261,10 +296,10 @@ PartitionCursor GroupConsumption::open(const AssignedPartition& assigned, const 
   if (position && position->state == State::past_end) {
     PartitionReader reader(store_, *topic, assigned.partition);
     end_of(reader, store_, name);
-    throw Error(ErrorCode::offset_out_of_range, name + ": the position " + std::to_string(position->offset.value) +
-                                                    " of group \"" + group_.name() + "\" is past the end offset " +
-                                                    std::to_string(position->end.value) + " (" +
-                                                    reset_command(store_, group_.name(), name) + " mends it)");
+    throw Error(ErrorCode::offset_out_of_range,
+                name + ": the position " + std::to_string(position->offset.value) + " of group \"" + group_.name() +
+                    "\" is past the end offset " + std::to_string(position->end.value) +
+                    " (once the members of the group have ended, " + reset_command(store_, group_.name(), name) + " mends it)");
   }
   if (position) {
     if (position->state == State::cut) {

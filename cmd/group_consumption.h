@@ -56,6 +56,8 @@ class GroupConsumption {
   void rebalance();
   void report(const FailedPartition& failed);
   void take(const AssignedPartition& assigned);
+  void look_at_positions();
+  bool is_past_end(const Owned& owned) const;
   PartitionCursor open(const AssignedPartition& assigned, const std::shared_ptr<const Topic>& topic);
   void revoke(const TopicPartition& partition);
   bool deliver_some();
@@ -86,10 +88,12 @@ class GroupConsumption {
   std::unique_ptr<WakeUp> wake_up_;        // none: we have not waited on it so far
   Clock::time_point last_commit_ = Clock::now();
   Clock::time_point next_look_;
-  bool gave_up_ = false;                            // what is awaited
-  bool had_any_ = false;                            // some partition was assigned to us
-  std::set<TopicPartition> told_;                   // that are awaited
-  std::map<TopicPartition, std::string> failures_;  // why a partition is not ours
+  Clock::time_point next_position_look_;
+  bool gave_up_ = false;                                      // what is awaited
+  bool had_any_ = false;                                      // some partition was assigned to us
+  std::set<TopicPartition> told_;                             // that are awaited
+  std::map<TopicPartition, std::string> failures_;            // why a partition is not ours
+  std::map<TopicPartition, std::optional<Offset>> past_end_;  // with -F: positions that were, and have not been read from since
   std::map<TopicPartition, Offset> positions_;
 };
 

@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import signal
+import time
 
 import groups
 import harness
@@ -354,17 +355,54 @@ class LostPositions(groups.GroupTest):
         self.assertTrue(command, "no command that mends it: " + text)
         self.run_program("-c", command.group(1).replace("partlog", '"$PROGRAM"', 1), program=["sh"])
 
-    def test_past_the_end_while_following(self):
-        """Never a silent wait."""
-        self.edit_offset(1, offset=100)
+    def follow(self, *args):
         with open(self.path("out"), "wb") as out:
-            member = self.member("-F", "-f", "%p %o\\n", "--commit-interval", "10ms", stdout=out)
-        message = harness.Lines(member.stderr).next()
-        self.assertIn(b"reset-offset", message)
+            return self.member("-F", "-f", "%p %o\\n", "--commit-interval", "10ms", *args, stdout=out)
+
+    def test_past_the_end_while_following(self):
+        """Never a silent wait. It is said once, with what is to be done: the members first, then the command."""
+        self.edit_offset(1, offset=100)
+        member = self.follow()
+        messages = harness.Lines(member.stderr)
+        message = messages.next()
+        self.assertRegex(message, rb"\(once the members of the group have ended, partlog .*reset-offset .* --execute mends it\)$")
         self.wait_beside(member, lambda: self.position(0) == 20, "the other partition")
+        self.run_program("reset-offset", "-g", "g", "t:1", "--to-latest", "--execute", status=6)
+        time.sleep(0.6)  # two looks
         member.terminate()
-        self.assertIn(harness.finish(member).status, (4, 143))
+        self.assertEqual((messages.rest([]), member.wait()), ([], 143))
         self.assertEqual(self.position(1), 100)
+        self.run_the_command_that_mends(message.decode())
+        self.assertEqual(self.position(1), 20)
+
+    def test_past_the_end_until_the_log_has_grown(self):
+        """Read from there on; whether it could be read in the end is what the status says."""
+        for more, status in ((0, 4), (2, 4), (5, 0)):
+            with self.subTest(more=more):
+                end = self.described()["t", 1]["end_offset"]
+                self.edit_offset(1, offset=end + 3)
+                member = self.follow("--idle-timeout", "2s")
+                self.assertIn(b"past the end", harness.Lines(member.stderr).next())
+                self.fill(more, 1, start=end)
+                result = harness.finish(member)
+                self.assertEqual((result.status, result.err), (status, b""))
+                got = [line for line in self.content("out").splitlines() if line.startswith(b"1 ")]
+                self.assertEqual(got, [b"1 %d" % n for n in range(end + 3, end + more)])
+
+    def test_past_the_end_until_somebody_moves_it(self):
+        self.edit_offset(1, offset=100)
+        member = self.follow()
+        self.assertIn(b"past the end", harness.Lines(member.stderr).next())
+        self.edit_offset(1, offset=17)
+        self.wait_beside(member, lambda: self.position(1) == 20, "the partition to be read", 2)
+        self.stop(member)
+
+    def test_past_the_end_is_all_there_is(self):
+        self.run_program("reset-offset", "-g", "g", "t:0", "--to-latest", "--execute")
+        for p in range(2):
+            self.edit_offset(p, offset=100)
+        result = self.run_program("consume", "t", "-g", "g", "-F", status=4)
+        self.assertEqual(len(result.notices), 2, result.text)
 
     def test_a_script_beyond_the_end_says_so(self):
         self.edit_offset(1, offset=100)
@@ -605,6 +643,42 @@ class Damage(groups.GroupTest):
         self.assertIn(harness.finish(member).status, (5, 143))
         with open(self.offset_path(1), "rb") as f:
             self.assertEqual(f.read(), b"garbage\n")
+
+    def follow(self, *args):
+        with open(self.path("out"), "ab") as out:
+            return self.member("-F", "-f", "%p %o\\n", "--commit-interval", "10ms", *args, stdout=out)
+
+    def test_a_member_that_follows_says_it_once_and_takes_it_when_mended(self):
+        """Several looks go by while the others are read; then the cause is another one."""
+        lock = self.offset_path(1) + ".lock"
+        for path, kinds in ((self.offset_path(1), ("empty", "directory")), (lock, ("directory",)),
+                            (self.group_path("claims", "t", "1.lock"), ("directory",))):
+            with self.subTest(path=os.path.relpath(path, self.store)):
+                for p in range(3):
+                    self.edit_offset(p, offset=4)
+                for kind in kinds:
+                    os.makedirs(os.path.dirname(path), exist_ok=True)
+                    self.put(path, self.KINDS[kind])
+                    if kind == kinds[0]:
+                        member = self.follow()
+                        messages = harness.Lines(member.stderr)
+                    message = messages.next()
+                    self.assertIn(path.encode(), message)
+                    self.wait_beside(member, lambda: (self.position(0), self.position(2)) == (10, 10), "the others")
+                    time.sleep(0.8)  # three looks
+                self.put(path, self.good if path == self.offset_path(1) else b"")
+                self.wait_beside(member, lambda: self.position(1) == 10, "the partition that was mended", 2)
+                member.terminate()
+                rest = messages.rest([])
+                self.assertEqual(rest, [], rest)
+                self.assertEqual(member.wait(), 143)
+
+    def test_what_is_in_the_way_of_several_partitions_is_said_once(self):
+        shutil.rmtree(self.group_path("offsets", "t"))
+        self.put(self.group_path("offsets", "t"), b"")
+        member = self.follow("--idle-timeout", "1s")
+        result = harness.finish(member)
+        self.assertEqual((result.status, len(result.notices)), (1, 1), result.text)
 
     def test_group_properties(self):
         self.offsets("t", "-c", "1")  # it exists once somebody has joined
