@@ -143,7 +143,7 @@ class GroupMember::Impl {
 
   void commit(const TopicPartition& partition, Offset next, std::int32_t leader_epoch, bool durable) {
     const auto& held = held_by_us(partition);
-    const auto lock = files_.lock_offset(partition.topic, partition.partition, wait());
+    const auto lock = files_.lock_offset(partition.topic, partition.partition, wait_to_commit());
     auto file = position_to_change(partition, held);
     if ((file.offset && *file.offset >= next) || is_gone(held.topic)) return;
     file.offset = next;
@@ -153,7 +153,7 @@ class GroupMember::Impl {
 
   Offset start_at(const TopicPartition& partition, Offset offset, bool durable) {
     const auto& held = held_by_us(partition);
-    const auto lock = files_.lock_offset(partition.topic, partition.partition, wait());
+    const auto lock = files_.lock_offset(partition.topic, partition.partition, wait_to_commit());
     auto file = position_to_change(partition, held);
     if (file.offset) return *file.offset;
     if (is_gone(held.topic)) return offset;
@@ -177,9 +177,7 @@ class GroupMember::Impl {
     wanted_.clear();
     failures_.clear();
     try {
-      auto patience = wait();
-      patience.timeout = std::min(options_.lock_timeout.value_or(longest_farewell), longest_farewell);
-      update(Intent::leave, patience);
+      update(Intent::leave, farewell());
     } catch (const Error&) {
     }
     member_.unlock();
@@ -199,6 +197,14 @@ class GroupMember::Impl {
     wait.stop = options_.stop;
     return wait;
   }
+  // To commit and to leave once the stop flag is raised: that may take its turn behind others who do the same, but not for ever
+  // behind somebody who was stopped.
+  os::LockWait farewell() const {
+    os::LockWait wait;
+    wait.timeout = std::min(options_.lock_timeout.value_or(longest_farewell), longest_farewell);
+    return wait;
+  }
+  os::LockWait wait_to_commit() const { return options_.stop != nullptr && *options_.stop ? farewell() : wait(); }
   // Nobody who was stopped in the midst of something may stop us, too.
   static os::LockWait no_wait() {
     os::LockWait wait;

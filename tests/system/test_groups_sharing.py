@@ -6,6 +6,7 @@ the order in which records were delivered, whoever delivered them, with no clock
 same time would both have read it from where it stood, and the file would show it."""
 
 import concurrent.futures
+import fcntl
 import os
 import random
 import re
@@ -491,6 +492,35 @@ class OtherWays(groups.GroupTest):
             self.assertEqual(o, last[p])
             last[p] += 1
         self.assertEqual(last, [400] * 4)
+
+    def test_all_leave_at_the_same_time(self):
+        """Each finds group.lock in the hands of another, and waits for its turn to go."""
+        self.create("t", "-p", "4")
+        for number in (signal.SIGTERM, signal.SIGINT):
+            for _ in range(harness.scaled(3)):
+                members = [self.member("-F", stdout=subprocess.DEVNULL) for _ in range(4)]
+                harness.wait_until(lambda: sorted(self.holders(4)) == sorted(m.pid for m in members), "each to have one", 30)
+                for member in members:
+                    member.send_signal(number)
+                for member in members:
+                    self.assertEqual(harness.finish(member).status, 128 + number)
+                self.assertEqual(os.listdir(self.group_path("members")), [])
+                with open(self.group_path("group.properties")) as f:
+                    self.assertNotIn("member.", f.read())
+
+    def test_a_commit_at_the_end_waits_for_its_turn(self):
+        """Somebody has the position locked when the member is asked to end, and lets go soon."""
+        self.create("t")
+        self.fill(10)
+        member = self.member("-F", "--commit-interval", "1h", "-f", "%o\\n")
+        lines = harness.Lines(member.stdout)
+        self.assertEqual([lines.next() for _ in range(10)][-1], b"9")
+        with open(self.offset_path() + ".lock", "r+") as f:
+            fcntl.lockf(f, fcntl.LOCK_EX)
+            member.terminate()
+            time.sleep(0.2)
+        result = harness.finish(member)
+        self.assertEqual((result.status, result.err, self.position()), (143, b"", 10))
 
     def test_groups_do_not_share(self):
         self.create("t", "-p", "2")

@@ -37,7 +37,7 @@ struct GroupMemberOptions {
   Assignor assignor = Assignor::sticky;
   bool commits = true;  // false: scripts may commit for this member
   std::optional<std::chrono::milliseconds> lock_timeout;
-  // See ProducerOptions::stop.
+  // See ProducerOptions::stop. Once it is raised, a lock that is asked for is waited for up to a second: to commit and leave.
   const std::atomic<bool>* stop = nullptr;
   Notice notice;
 };
