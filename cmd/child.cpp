@@ -24,6 +24,7 @@ namespace partlog::cmd {
 namespace {
 
 constexpr int not_guarded = 127;
+constexpr std::chrono::milliseconds waiting_every{100};
 
 [[noreturn]] void fail(const std::string& what) { throw Error(ErrorCode::io, what + ": " + system_message(errno), errno); }
 
@@ -103,20 +104,6 @@ bool feed(int pipe, int file) {
   return false;
 }
 
-void feed_until_end(Descriptor pipe, int file, int child) {
-  const BrokenPipeIgnored ignored;
-  ::fcntl(pipe.get(), F_SETFL, O_NONBLOCK);
-  for (;;) {
-    pollfd ready[] = {{child, POLLIN, 0}, {pipe.get(), POLLOUT, 0}};
-    if (::poll(ready, 2, -1) < 0) {
-      if (errno == EINTR) continue;
-      fail("waiting for the command");
-    }
-    if (ready[0].revents != 0) return;
-    if (!feed(pipe.get(), file)) pipe.close();
-  }
-}
-
 // Its status, as waitpid(2) gives it.
 int wait_for(pid_t process) {
   int status = 0;
@@ -175,6 +162,34 @@ int ChildRunner::run(const std::string& command, const std::vector<std::string>&
     // Without a guard the command does not begin.
     const bool not_begun = WIFEXITED(status) && WEXITSTATUS(status) == not_guarded && guard_has_died();
     if (!not_begun) return status;
+  }
+}
+
+void ChildRunner::pause(std::chrono::milliseconds time) const {
+  const auto end = std::chrono::steady_clock::now() + time;
+  while (!stop_requested()) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+    if (left.count() <= 0) return;
+    pollfd stop = {stop_descriptor(), POLLIN, 0};
+    ::poll(&stop, 1, static_cast<int>(waiting_ ? std::min(left, waiting_every).count() : left.count()));
+    if (waiting_) waiting_();
+  }
+}
+
+void ChildRunner::feed_until_end(Descriptor pipe, int file, int child) const {
+  const BrokenPipeIgnored ignored;
+  ::fcntl(pipe.get(), F_SETFL, O_NONBLOCK);
+  auto called = std::chrono::steady_clock::now();
+  for (;;) {
+    pollfd ready[] = {{child, POLLIN, 0}, {pipe.get(), POLLOUT, 0}};
+    const int count = ::poll(ready, 2, waiting_ ? static_cast<int>(waiting_every.count()) : -1);
+    if (count < 0 && errno != EINTR) fail("waiting for the command");
+    if (count > 0 && ready[0].revents != 0) return;
+    if (count > 0 && !feed(pipe.get(), file)) pipe.close();
+    if (const auto now = std::chrono::steady_clock::now(); waiting_ && now - called >= waiting_every) {
+      called = now;
+      waiting_();
+    }
   }
 }
 

@@ -1,6 +1,5 @@
 #include "exec_delivery.h"
 
-#include <poll.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,12 +31,6 @@ void empty_file(int descriptor) {
   if (::ftruncate(descriptor, 0) != 0 || ::lseek(descriptor, 0, SEEK_SET) != 0) {
     throw Error(ErrorCode::io, "emptying the buffer for the command: " + system_message(errno), errno);
   }
-}
-
-// Returns early when a signal asks us to end.
-void pause(std::chrono::seconds time) {
-  pollfd stop = {stop_descriptor(), POLLIN, 0};
-  if (!stop_requested()) ::poll(&stop, 1, static_cast<int>(std::chrono::milliseconds(time).count()));
 }
 
 std::string outcome_of(int status) {
@@ -136,7 +129,7 @@ bool ExecDelivery::run(const Batch& batch) {
           failure + (exec_.retries > 0 ? ", after " + counted(static_cast<std::uint64_t>(exec_.retries) + 1, "attempt") : ""));
     }
     notice(failure + "; trying again in " + std::to_string(wait.count()) + " s");
-    pause(wait);
+    runner_.pause(wait);
     if (stop_requested()) return false;
   }
 }

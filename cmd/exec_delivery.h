@@ -34,7 +34,10 @@ class ExecDelivery : public Delivery {
   std::uint64_t handed_on() const override { return 0; }
   std::uint64_t taken() override { return 0; }
   Offset first_not_taken(PartitionReader&, std::string_view, Offset to, std::uint64_t, std::uint64_t) override { return to; }
-  void call_while_waiting(std::function<void()>, std::chrono::milliseconds) override {}
+  // Nothing arrives before the command has ended, so there is no hurry.
+  void call_while_waiting(std::function<void()> waiting, std::chrono::milliseconds) override {
+    runner_.call_while_waiting(std::move(waiting));
+  }
 
  private:
   struct Batch;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <limits>
 
 #include "messages.h"
@@ -84,7 +85,11 @@ void GroupConsumption::run(const std::vector<std::string>& topics) {
   topics_ = topics;
   member_.emplace(store_, group_, topics, options_.member);
   delivery_.call_before([this](PartitionCursor& cursor, Offset from, Offset next) { before_delivery(cursor, from, next); });
-  delivery_.call_while_waiting([this] { commit_when_due(); }, std::clamp(options_.commit_interval, short_wait, usual_wait));
+  const auto waiting = [this] {
+    look_after_group();
+    commit_when_due();
+  };
+  delivery_.call_while_waiting(waiting, std::clamp(options_.commit_interval, short_wait, usual_wait));
   try {
     consume();
     delivery_.flush();
@@ -195,15 +200,32 @@ bool GroupConsumption::anything_under_way() const {
   return std::any_of(owned_.begin(), owned_.end(), [](const Owned& owned) { return owned.under_way(); });
 }
 
+// However long the records in hand take: what becomes ours is claimed at once, or others would think that we do not respond.
+// The rest has to wait.
+void GroupConsumption::look_after_group() {
+  if (poll_failure_) return;
+  try {
+    auto change = member_->poll();
+    std::move(change.revoked.begin(), change.revoked.end(), std::back_inserter(change_.revoked));
+    std::move(change.assigned.begin(), change.assigned.end(), std::back_inserter(change_.assigned));
+    std::move(change.failed.begin(), change.failed.end(), std::back_inserter(change_.failed));
+  } catch (const Error&) {
+    poll_failure_ = std::current_exception();
+  }
+}
+
+// What was assigned comes before what was revoked: it may be the same, but not the other way round before it was released.
 void GroupConsumption::rebalance() {
-  const auto change = member_->poll();
+  look_after_group();
+  if (poll_failure_) std::rethrow_exception(poll_failure_);
+  const auto change = std::exchange(change_, {});
   had_any_ = had_any_ || !change.assigned.empty() || !change.failed.empty() || !member_->awaited().empty();
-  for (const auto& partition : change.revoked) revoke(partition);
   for (const auto& failed : change.failed) report(failed);
   for (const auto& assigned : change.assigned) {
     failures_.erase({assigned.topic.name, assigned.partition});
     take(assigned);
   }
+  for (const auto& partition : change.revoked) revoke(partition);
 }
 
 // What stands in the way of several partitions is said once.

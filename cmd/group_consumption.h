@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <list>
 #include <map>
 #include <memory>
@@ -53,6 +54,7 @@ class GroupConsumption {
   class WakeUp;
 
   void consume();
+  void look_after_group();
   void rebalance();
   void report(const FailedPartition& failed);
   void take(const AssignedPartition& assigned);
@@ -83,6 +85,8 @@ class GroupConsumption {
   GroupOptions options_;
   std::vector<std::string> topics_;
   std::optional<GroupMember> member_;
+  Rebalance change_;  // what became of the group meanwhile
+  std::exception_ptr poll_failure_;
   std::list<Owned> owned_;                 // in the order of reading: by topic as named, then partition
   std::unique_ptr<PartitionWatch> watch_;  // none: what is owned has changed
   std::unique_ptr<WakeUp> wake_up_;        // none: we have not waited on it so far

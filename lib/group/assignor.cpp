@@ -29,15 +29,17 @@ std::set<std::string> topics_of(const Members& members) {
   return topics;
 }
 
-std::vector<TopicPartition> partitions_of(const Members& members, const PartitionCounts& counts) {
+std::vector<TopicPartition> partitions_of(const Members& members, const PartitionCounts& counts, const Withheld& withheld) {
   std::vector<TopicPartition> all;
   for (const auto& topic : topics_of(members)) {
-    for (int p = 0; p < count_of(counts, topic); ++p) all.push_back({topic, p});
+    for (int p = 0; p < count_of(counts, topic); ++p) {
+      if (!withheld.contains({topic, p})) all.push_back({topic, p});
+    }
   }
   return all;
 }
 
-Assignment range(const Members& members, const PartitionCounts& counts) {
+Assignment range(const Members& members, const PartitionCounts& counts, const Withheld& withheld) {
   Assignment result;
   for (const auto& topic : topics_of(members)) {
     std::vector<const Subscription*> takers;
@@ -50,16 +52,18 @@ Assignment range(const Members& members, const PartitionCounts& counts) {
     int next = 0;
     for (int i = 0; i < size; ++i) {
       const int end = next + each + (i < one_more ? 1 : 0);
-      for (; next < end; ++next) result[takers[static_cast<std::size_t>(i)]->member].push_back({topic, next});
+      for (; next < end; ++next) {
+        if (!withheld.contains({topic, next})) result[takers[static_cast<std::size_t>(i)]->member].push_back({topic, next});
+      }
     }
   }
   return result;
 }
 
-Assignment round_robin(const Members& members, const PartitionCounts& counts) {
+Assignment round_robin(const Members& members, const PartitionCounts& counts, const Withheld& withheld) {
   Assignment result;
   std::size_t turn = 0;
-  for (auto& partition : partitions_of(members, counts)) {
+  for (auto& partition : partitions_of(members, counts, withheld)) {
     while (!subscribes(members[turn], partition.topic)) turn = (turn + 1) % members.size();
     result[members[turn].member].push_back(std::move(partition));
     turn = (turn + 1) % members.size();
@@ -70,9 +74,10 @@ Assignment round_robin(const Members& members, const PartitionCounts& counts) {
 // A member is its place in the order of ids.
 class Sticky {
  public:
-  Sticky(const Members& members, const PartitionCounts& counts) : members_(members), holdings_(members.size()) {
+  Sticky(const Members& members, const PartitionCounts& counts, const Withheld& withheld)
+      : members_(members), holdings_(members.size()) {
     const bool alike = std::all_of(members.begin(), members.end(), [&](const auto& m) { return m.topics == members[0].topics; });
-    auto open = partitions_of(members, counts);
+    auto open = partitions_of(members, counts, withheld);
     keep_owned(open);
     if (alike) cap(open);
     give(open, alike);
@@ -231,7 +236,7 @@ class Sticky {
 
 }  // namespace
 
-Assignment assign(Assignor assignor, std::vector<Subscription> members, const PartitionCounts& counts) {
+Assignment assign(Assignor assignor, std::vector<Subscription> members, const PartitionCounts& counts, const Withheld& withheld) {
   if (members.empty()) return {};
   std::sort(members.begin(), members.end(), [](const auto& a, const auto& b) { return a.member < b.member; });
   for (auto& member : members) {
@@ -239,9 +244,9 @@ Assignment assign(Assignor assignor, std::vector<Subscription> members, const Pa
     member.topics.erase(std::unique(member.topics.begin(), member.topics.end()), member.topics.end());
     std::sort(member.owned.begin(), member.owned.end());
   }
-  auto result = assignor == Assignor::range        ? range(members, counts)
-                : assignor == Assignor::roundrobin ? round_robin(members, counts)
-                                                   : Sticky(members, counts).result();
+  auto result = assignor == Assignor::range        ? range(members, counts, withheld)
+                : assignor == Assignor::roundrobin ? round_robin(members, counts, withheld)
+                                                   : Sticky(members, counts, withheld).result();
   for (const auto& member : members) result[member.member];
   return result;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,16 +20,19 @@ struct Subscription {
 
 // Number of partitions by topic. A topic that is absent has none.
 using PartitionCounts = std::map<std::string, int>;
+// Partitions that are not given to anybody: who does not take part has them.
+using Withheld = std::set<TopicPartition>;
 // An entry for every member; its partitions sorted.
 using Assignment = std::map<std::string, std::vector<TopicPartition>>;
 
-// Each partition of a topic that somebody subscribes to is given to exactly one member that does.
+// Each other partition of a topic that somebody subscribes to is given to exactly one member that does.
 // - range (Kafka's RangeAssignor): each topic by itself, in ranges over its members in the order of their ids; the first ones get
 //   one more where it does not come out even.
 // - roundrobin (Kafka's RoundRobinAssignor): all partitions in turn over all members, passing over those that do not subscribe.
 // - sticky: as even as the subscriptions allow (at most one more where all are alike), and among those moves as few partitions
 //   as it can.
-Assignment assign(Assignor assignor, std::vector<Subscription> members, const PartitionCounts& counts);
+Assignment assign(Assignor assignor, std::vector<Subscription> members, const PartitionCounts& counts,
+                  const Withheld& withheld = {});
 
 std::string_view name_of(Assignor assignor);
 

@@ -24,7 +24,9 @@ constexpr std::int64_t look_us = 250'000;     // between two looks at the other 
 constexpr std::int64_t shortest_us = 1'000;   // between two polls that make system calls
 constexpr std::int64_t first_try_us = 5'000;  // until a claim in other hands is tried again, doubled each time
 constexpr std::int64_t longest_try_us = 50'000;
-constexpr std::int64_t first_busy_us = 10'000;  // until a group.lock in other hands is tried again, doubled up to look_us
+constexpr std::int64_t unclaimed_us = 400'000;  // that another member may leave a free partition lying which is assigned to it
+constexpr std::int64_t unclaimed_look_us = 50'000;  // between two looks at such ones
+constexpr std::int64_t first_busy_us = 10'000;      // until a group.lock in other hands is tried again, doubled up to look_us
 constexpr std::chrono::milliseconds longest_farewell{1000};  // that a member who leaves waits to say so
 
 std::string address(const TopicPartition& partition) { return partition.topic + ":" + std::to_string(partition.partition); }
@@ -60,6 +62,12 @@ struct Held {
   os::FileLock::Guard claim;
   std::string member;  // who we were when it was taken
   bool revoked = false;
+};
+
+// A partition of another member that was not seen in its hands since it was assigned to it.
+struct Unclaimed {
+  std::string member;
+  std::optional<std::int64_t> free_since;  // nullopt: in other hands
 };
 
 bool is_for_later(const Error& error) { return error.code() == ErrorCode::busy || error.code() == ErrorCode::interrupted; }
@@ -114,7 +122,8 @@ class GroupMember::Impl {
     name_revoked(result);
     if (look || now >= next_try_) try_claims(result, look, now);
     if (look || changed || !awaited_since_.empty()) note_awaited(now);
-    const auto next = std::min(pending_ ? now + shortest_us : next_look_, next_try_);
+    look_for_unclaimed(look, now);
+    const auto next = std::min({pending_ ? now + shortest_us : next_look_, next_try_, next_unclaimed_look_});
     if (watch_) watch_->wake_after(std::chrono::microseconds(next - now));
     return result;
   }
@@ -307,6 +316,9 @@ class GroupMember::Impl {
     } else if (intent == Intent::join || table.find(id_) == nullptr) {
       enter(table, intent);
       changed = true;
+    } else if (responds_again(table)) {
+      table.find(id_)->responds = true;
+      changed = true;
     }
     changed |= refresh_topics(table);
     if (!changed) return;
@@ -314,6 +326,12 @@ class GroupMember::Impl {
     table.generation = std::max(table.generation, table_.generation) + 1;
     files_.store_table(table);
     sweep_member_files(table);
+  }
+
+  // Others have got what we did not take, because we were stopped. Not if we could not.
+  bool responds_again(const group::MemberTable& table) const {
+    const auto* self = table.find(id_);
+    return self != nullptr && !self->responds && beyond_us_.empty();
   }
 
   group::MemberTable stored_table() const {
@@ -394,7 +412,9 @@ class GroupMember::Impl {
   void assign(group::MemberTable& table) const {
     std::vector<group::Subscription> members;
     members.reserve(table.members.size());
-    for (const auto& member : table.members) members.push_back({member.id, member.topics, member.assigned});
+    for (const auto& member : table.members) {
+      if (member.responds) members.push_back({member.id, member.topics, member.assigned});
+    }
     group::PartitionCounts counts;
     std::size_t all = 0;
     for (const auto& [name, topic] : table.topics) {
@@ -405,8 +425,25 @@ class GroupMember::Impl {
       throw Error(ErrorCode::refused, "group \"" + files_.name() + "\": its topics have " + std::to_string(all) +
                                           " partitions together; the most is " + std::to_string(group::most_partitions));
     }
-    auto assignment = group::assign(options_.assignor, std::move(members), counts);
-    for (auto& member : table.members) member.assigned = std::move(assignment[member.id]);
+    const auto withheld = keep_assigned(table, counts);
+    auto assignment = group::assign(options_.assignor, std::move(members), counts, withheld);
+    for (auto& member : table.members) {
+      if (member.responds) member.assigned = std::move(assignment[member.id]);
+    }
+  }
+
+  // Who does not respond gets nothing new, and loses nothing of what it had but what is gone.
+  static group::Withheld keep_assigned(group::MemberTable& table, const group::PartitionCounts& counts) {
+    group::Withheld kept;
+    for (auto& member : table.members) {
+      if (member.responds) continue;
+      std::erase_if(member.assigned, [&](const auto& partition) {
+        const auto topic = counts.find(partition.topic);
+        return topic == counts.end() || partition.partition >= topic->second;
+      });
+      kept.insert(member.assigned.begin(), member.assigned.end());
+    }
+    return kept;
   }
 
   // Finds dead members, and topics that are not as the table says.
@@ -423,7 +460,7 @@ class GroupMember::Impl {
     }
     stale |= std::any_of(table_.members.begin(), table_.members.end(),
                          [&](const auto& member) { return member.id != id_ && !files_.is_alive(member.id); });
-    if (stale) update_soon();
+    if (stale || responds_again(table_)) update_soon();
   }
 
   void look_up(const std::string& name, SubscribedTopic& subscription) const {
@@ -488,6 +525,7 @@ class GroupMember::Impl {
       const auto text = os::read_file(path, group::most_table_bytes);
       if (text && text == text_) return false;
       text_ = text;
+      unclaimed_listed_ = false;
       table_ = text ? group::parse_member_table(*text, path) : group::MemberTable{};
     } catch (const Error& error) {
       if (error.code() != ErrorCode::damaged) throw;
@@ -504,6 +542,83 @@ class GroupMember::Impl {
       if (ours || held.revoked) continue;
       held.revoked = true;
       result.revoked.push_back(partition);
+    }
+  }
+
+  // A member that was stopped may have got partitions since, such as a dead one's. It claims none of them until it goes on, so
+  // somebody else has to. What it has claimed is its own.
+  void look_for_unclaimed(bool look, std::int64_t now) {
+    if (!std::exchange(unclaimed_listed_, true))
+      list_unclaimed();
+    else if (!look && now < next_unclaimed_look_)
+      return;
+    std::vector<TopicPartition> left_lying;
+    bool any_free = false;
+    for (auto entry = unclaimed_.begin(); entry != unclaimed_.end();) {
+      if (!is_unclaimed(entry->first, entry->second, now)) {
+        entry = unclaimed_.erase(entry);
+        continue;
+      }
+      const auto& since = entry->second.free_since;
+      any_free = any_free || since.has_value();
+      if (since && now - *since >= unclaimed_us) left_lying.push_back(entry->first);
+      ++entry;
+    }
+    next_unclaimed_look_ = any_free ? now + unclaimed_look_us : std::numeric_limits<std::int64_t>::max();
+    if (!left_lying.empty()) take_over(left_lying);
+  }
+
+  void list_unclaimed() {
+    const auto before = std::exchange(unclaimed_, {});
+    for (const auto& member : table_.members) {
+      if (member.id == id_) continue;
+      for (const auto& partition : member.assigned) {
+        const auto subscription = subscriptions_.find(partition.topic);
+        if (subscription == subscriptions_.end() || !subscription->second.topic || beyond_us_.contains(partition)) continue;
+        const auto known = before.find(partition);
+        const bool same = known != before.end() && known->second.member == member.id;
+        unclaimed_.emplace(partition, same ? known->second : Unclaimed{member.id, {}});
+      }
+    }
+  }
+
+  // What cannot be looked at is its owner's to tell.
+  bool is_unclaimed(const TopicPartition& partition, Unclaimed& unclaimed, std::int64_t now) const {
+    try {
+      const auto holder = os::lock_holder(format::claim_lock_path(files_.directory(), partition.topic, partition.partition));
+      if (!holder) {
+        if (!unclaimed.free_since) unclaimed.free_since = now;
+        return true;
+      }
+      unclaimed.free_since.reset();
+      if (*holder != 0) return *holder != table_.find(unclaimed.member)->pid;
+      const auto file = files_.offset(partition.topic, partition.partition);
+      return !file || file->member != unclaimed.member;
+    } catch (const Error&) {
+      return false;
+    }
+  }
+
+  // To us: whether others respond is not known.
+  void take_over(const std::vector<TopicPartition>& partitions) {
+    try {
+      const auto lock = files_.lock(no_wait());
+      auto table = files_.table();
+      auto* self = table.find(id_);
+      if (table.generation != table_.generation || self == nullptr) return;
+      for (const auto& partition : partitions) {
+        auto* owner = table.find(unclaimed_.at(partition).member);
+        if (owner == nullptr || std::erase(owner->assigned, partition) == 0) continue;
+        owner->responds = false;
+        self->assigned.push_back(partition);
+      }
+      std::sort(self->assigned.begin(), self->assigned.end());
+      ++table.generation;
+      files_.store_table(table);
+      pending_ = true;
+      poll_at_once();
+    } catch (const Error& error) {
+      if (!is_for_later(error) && error.code() != ErrorCode::damaged) throw;
     }
   }
 
@@ -531,6 +646,7 @@ class GroupMember::Impl {
           result.assigned.push_back(*std::move(assigned));
           claims_.erase(partition);
           failures_.erase(partition);
+          beyond_us_.erase(partition);
         } else {
           look_again(partition.topic);
         }
@@ -561,6 +677,7 @@ class GroupMember::Impl {
       action();
     } catch (const Error& error) {
       if (is_for_later(error)) return;
+      beyond_us_.insert(partition);
       auto& known = failures_[partition];
       if (known == error.what()) return;
       known = error.what();
@@ -632,12 +749,16 @@ class GroupMember::Impl {
   std::map<TopicPartition, os::FileLock> claims_;       // opened, in other hands
   std::map<TopicPartition, os::FileLock::Guard> kept_;  // claims of partitions whose position could not be read or written
   std::map<TopicPartition, std::string> failures_;      // why a partition could not be taken
+  std::set<TopicPartition> beyond_us_;                  // failed when they were assigned to us last
   std::map<TopicPartition, std::int64_t> awaited_since_;
+  std::map<TopicPartition, Unclaimed> unclaimed_;
+  bool unclaimed_listed_ = false;  // by the table as last read
   std::set<std::string> unswept_;
   bool pending_ = true;  // poll() has something to do
   std::int64_t next_poll_ = 0;
   std::int64_t next_look_ = 0;
   std::int64_t next_try_ = 0;
+  std::int64_t next_unclaimed_look_ = 0;
   std::int64_t try_us_ = first_try_us;
   std::int64_t busy_us_ = first_busy_us;
 };

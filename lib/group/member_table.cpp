@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "base/time_text.h"
 #include "format/file_names.h"
@@ -115,13 +116,19 @@ class Parser {
       if (!time) damaged(key);
       member.since = *time;
     } else if (attribute == "commits") {
-      if (value != "true" && value != "false") damaged(key);
-      member.commits = value == "true";
+      member.commits = truth(key, value);
+    } else if (attribute == "responds") {
+      member.responds = truth(key, value);
     } else if (attribute == "topics") {
       for (const auto topic : split(value, ' ')) member.topics.emplace_back(topic);
     } else if (attribute == "assigned") {
       for (const auto address : split(value, ' ')) add_assigned(member, address, key);
     }
+  }
+
+  bool truth(const std::string& key, const std::string& value) const {
+    if (value != "true" && value != "false") damaged(key);
+    return value == "true";
   }
 
   void add_assigned(MemberInfo& member, std::string_view address, const std::string& key) {
@@ -171,6 +178,8 @@ const MemberInfo* MemberTable::find(std::string_view id) const {
   return found == members.end() ? nullptr : &*found;
 }
 
+MemberInfo* MemberTable::find(std::string_view id) { return const_cast<MemberInfo*>(std::as_const(*this).find(id)); }
+
 MemberTable parse_member_table(std::string_view text, const std::string& path) {
   const auto properties = format::parse_properties(text, path);
   if (!text.ends_with('\n')) {
@@ -190,6 +199,7 @@ std::string format_member_table(const MemberTable& table) {
     properties[prefix + "pid"] = std::to_string(member.pid);
     properties[prefix + "since"] = iso_time(member.since);
     properties[prefix + "commits"] = member.commits ? "true" : "false";
+    properties[prefix + "responds"] = member.responds ? "true" : "false";
     properties[prefix + "topics"] = words(member.topics);
     properties[prefix + "assigned"] = addresses(member.assigned);
   }

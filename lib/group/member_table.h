@@ -4,6 +4,7 @@
 //   generation=7
 //   member.<id>.assigned=clicks:0-3,6 views:0       as record addresses
 //   member.<id>.commits=true
+//   member.<id>.responds=true                       false: it left lying what was assigned to it
 //   member.<id>.host, .pid, .since                  ISO 8601 UTC
 //   member.<id>.topics=clicks views
 //   topic.<topic>=<topic id> <partitions>           as they were when the assignment was made
@@ -36,6 +37,7 @@ struct MemberTable {
   std::map<std::string, KnownTopic> topics;
 
   const MemberInfo* find(std::string_view id) const;
+  MemberInfo* find(std::string_view id);
 };
 
 // Error(damaged) also where a partition is assigned twice.

@@ -350,6 +350,67 @@ class FourPartitions(groups.GroupTest):
         shared.wait_for_counts(4, deadline=TAKEOVER)
         self.finish(most_repeated=1 << 30)
 
+    def kill_beside_a_stopped_one(self):
+        """Three members, one is stopped, and of the others the one with most partitions is killed, so that the stopped one gets some
+        of them. Returns the stopped one, its partition, and the other that is left."""
+        shared = self.shared
+        for _ in range(3):
+            shared.join()
+        shared.wait_for_counts(2, 1, 1)
+        shared.produce([50] * 4)
+        shared.wait_for_delivery()
+        owners = shared.owners()
+        victim = max(shared.members, key=owners.count)
+        stopped, left = [name for name in sorted(shared.members) if name != victim]
+        shared.members[stopped].send_signal(signal.SIGSTOP)
+        when = shared.kill(victim)
+        shared.produce([20] * 4)
+        shared.wait_for(lambda: shared.owners().count(left) == 3, "the dead one's partitions to be taken over", 30)
+        took = time.monotonic() - when
+        harness.say("takeover beside a stopped member %.0f ms" % (took * 1000))
+        self.assertLess(took, TAKEOVER)
+        return stopped, owners.index(stopped), left
+
+    def test_one_is_killed_while_another_is_stopped(self):
+        """Who is stopped claims nothing, so its share of what the dead one had goes to who does. It keeps what it has, and gets its
+        share again when it goes on."""
+        shared = self.shared
+        stopped, its, left = self.kill_beside_a_stopped_one()
+        shared.wait_for_delivery([p for p in range(4) if p != its])
+        self.assertEqual(shared.owners()[its], stopped)
+        self.assertEqual(shared.reached()[its], 50)
+        third = shared.join()  # nothing new for the one that is stopped
+        shared.wait_for_counts(2, 1, 1, deadline=TAKEOVER)
+        self.assertEqual(shared.owners()[its], stopped)
+        shared.leave(third)
+        shared.wait_for_counts(3, 1, deadline=0.3 if not harness.IS_SANITIZED else None)
+        shared.members[stopped].send_signal(signal.SIGCONT)
+        shared.wait_for_counts(2, 2)
+        self.assertEqual(shared.owners()[its], stopped, "a partition moved that had no need to")
+        self.finish(most_repeated=100)
+
+    def test_who_was_stopped_leaves_what_others_took(self):
+        """Asked to end when it goes on, before it has looked at anything."""
+        shared = self.shared
+        stopped, its, left = self.kill_beside_a_stopped_one()
+        shared.members[stopped].send_signal(signal.SIGTERM)
+        shared.members[stopped].send_signal(signal.SIGCONT)
+        self.assertEqual(harness.finish(shared.members.pop(stopped)).status, 143)
+        shared.wait_for_counts(4, deadline=TAKEOVER)
+        self.finish(most_repeated=100)
+
+    def test_the_one_that_took_it_dies_too(self):
+        shared = self.shared
+        stopped, its, left = self.kill_beside_a_stopped_one()
+        third = shared.join()
+        shared.wait_for_counts(2, 1, 1)
+        when = shared.kill(left)
+        shared.wait_for(lambda: shared.owners().count(third) == 3, "the dead one's partitions to be taken over", 30)
+        self.assertLess(time.monotonic() - when, TAKEOVER)
+        shared.members[stopped].send_signal(signal.SIGCONT)
+        shared.wait_for_counts(2, 2)
+        self.finish(most_repeated=200)
+
     def test_hand_over_commits_what_was_delivered(self):
         """Also when the interval is far from over."""
         shared = self.shared
@@ -522,6 +583,29 @@ class OtherWays(groups.GroupTest):
         result = harness.finish(member)
         self.assertEqual((result.status, result.err, self.position()), (143, b"", 10))
 
+    def test_who_is_at_work_claims_what_becomes_its_own(self):
+        """A member whose command takes long, or whose reader does, is none that does not respond: it gets its share."""
+        ways = {"command": ["--exec", "touch begun; " + groups.WAIT_FOR_GO], "reader": []}
+        for way, args in ways.items():
+            with self.subTest(way=way):
+                self.create(way, "-p", "3")
+                holders = lambda: self.holders(3, way)
+                busy = self.member("-F", *args, topics=[way], cwd=self.directory)
+                others = [self.member("-F", topics=[way], stdout=subprocess.DEVNULL) for _ in range(2)]
+                pids = sorted(member.pid for member in [busy, *others])
+                harness.wait_until(lambda: sorted(holders()) == pids, "each to have one", 30)
+                self.fill(14_000, holders().index(busy.pid), way, width=100)
+                if args:
+                    self.wait_for_file("begun", busy)
+                else:
+                    self.wait_for_full_pipe(busy)
+                for other in others:
+                    other.kill()
+                    other.wait()
+                harness.wait_until(lambda: holders() == [busy.pid] * 3, "the busy one to have all", TAKEOVER + 0.5)
+                busy.kill()
+                busy.wait()
+
     def test_groups_do_not_share(self):
         self.create("t", "-p", "2")
         self.fill(10)
@@ -548,6 +632,23 @@ class RandomSchedules(groups.GroupTest):
     PARTITIONS = 8
     SCHEDULES = 50
 
+    def setUp(self):
+        super().setUp()
+        self.takeovers = []  # how long each took
+        self.stuck = 0
+
+    def take_over(self, shared, victim):
+        """Whoever else is stopped: what it had is in other hands soon. Not if one was stopped while it had group.lock."""
+        its = [p for p, owner in enumerate(shared.owners()) if owner == victim]
+        when = shared.kill(victim)
+        lock = self.group_path("group.lock", group=shared.group)
+        is_stuck = lambda: groups.state_of(groups.claim_holder(lock)) == "T"
+        shared.wait_for(lambda: all(self.holder(p, shared.topic, shared.group) for p in its) or is_stuck(), "takeover of %s" % its, 30)
+        if is_stuck():
+            self.stuck += 1
+        else:
+            self.takeovers.append(time.monotonic() - when)
+
     def schedule(self, number, seed, env=None):
         """Joins, leaves, kills, stops at random while records come in; at the end somebody is left who gets the rest."""
         chance = random.Random(seed)
@@ -567,7 +668,7 @@ class RandomSchedules(groups.GroupTest):
             if len(running) > 1 and len(shared.members) > least:
                 actions += ["leave"]
             if len(running) > 1:
-                actions += ["kill"] * 2 + ["stop"]
+                actions += ["kill"] * 2 + ["stop"] * 2
             if stopped:
                 actions += ["continue"] * 2 + ["kill stopped"]
             action = chance.choice(actions)
@@ -576,7 +677,7 @@ class RandomSchedules(groups.GroupTest):
             elif action == "leave":
                 shared.leave(chance.choice(running), chance.choice([signal.SIGTERM, signal.SIGINT, signal.SIGHUP]))
             elif action == "kill":
-                shared.kill(chance.choice(running))
+                self.take_over(shared, chance.choice(running))
             elif action == "stop":
                 name = chance.choice(running)
                 stopped.add(name)
@@ -633,6 +734,9 @@ class RandomSchedules(groups.GroupTest):
         harness.say("%d schedules: %d members, %d killed, %d records, %d of them delivered twice" %
                     (len(seeds), totals[3], totals[1], totals[2], totals[0]))
         self.assertEqual(failures, [])
+        harness.say("takeovers: the longest of %d took %.0f ms, %d waited for a stopped member that had group.lock" %
+                    (len(self.takeovers), max(self.takeovers) * 1000, self.stuck))
+        self.assertLess(max(self.takeovers), TAKEOVER)
         self.assertGreaterEqual(totals[1], len(seeds), "too few members were killed to show anything")
         self.assertGreater(totals[0], 0, "nothing came twice: no kill hit a member at work, so the schedules show little")
 

@@ -47,6 +47,7 @@ struct MemberInfo {
   int pid = 0;
   Timestamp since = no_timestamp;
   bool commits = true;                   // by itself; false: a script commits for it (--commit none)
+  bool responds = true;                  // false: it left lying what was assigned to it (it is stopped, say), so others got that
   std::vector<std::string> topics;       // subscribed, sorted
   std::vector<TopicPartition> assigned;  // sorted
 };

@@ -6,7 +6,8 @@
 //
 // Whoever joins, leaves or finds a dead member computes the assignment (Kafka's RangeAssignor, RoundRobinAssignor, and a sticky
 // one that moves as few partitions as possible, as KIP-54 and KIP-429 want it); partitions that stay with a member are not
-// interrupted. What counts is not the table but the claim: a lock per partition held by whoever consumes it.
+// interrupted. What counts is not the table but the claim: a lock per partition held by whoever consumes it. What a member leaves
+// unclaimed for 400 ms, though it is free, goes to another one: whoever is busy for longer should poll() in between.
 //
 // Descriptors: one for the member, one for each partition that is ours or awaited (its claim), three more once somebody
 // waits on descriptor(), and a few for a moment: one file at a time is read, and a commit opens the lock of the position
@@ -37,7 +38,7 @@ struct GroupMemberOptions {
   Assignor assignor = Assignor::sticky;
   bool commits = true;  // false: scripts may commit for this member
   std::optional<std::chrono::milliseconds> lock_timeout;
-  // See ProducerOptions::stop. Once it is raised, a lock that is asked for is waited for up to a second: to commit and leave.
+  // See ProducerOptions::stop. To commit and to leave, locks are waited for up to a second even once it is raised.
   const std::atomic<bool>* stop = nullptr;
   Notice notice;
 };
