@@ -59,7 +59,7 @@ class Commit : public Command {
         group->commit(store, topic, item.partition, next, metadata_.value_or(""), globals.lock_timeout);
         detail("committed " + partition_name(item.topic, item.partition) + " at " + std::to_string(next.value));
       } catch (const Error& error) {
-        outcome.fail(error, item.where);
+        outcome.fail_once(error, item.where);
       }
     }
     if (dry_run_) print(plan);

@@ -27,9 +27,10 @@ class DeleteGroup : public Command {
       if (if_exists_ && !find_group(store, name)) return;
       Group group = Group::open(store, name);
       if (dry_run_) {
+        GroupChange::check(group);
         require_no_members(group);
         require_writable(store, group);
-        output.append("would delete group " + name + ": " + counted(group.partitions().size(), "position") + '\n');
+        output.append("would delete group " + name + ": " + positions(group) + '\n');
       } else {
         GroupChange(group, globals.lock_timeout).remove_group();
         detail("deleted group " + name);
@@ -40,6 +41,17 @@ class DeleteGroup : public Command {
   }
 
  private:
+  // What is in the way of its positions is removed with them.
+  static std::string positions(const Group& group) {
+    try {
+      std::vector<FailedTopic> failed;
+      const auto count = group.partitions(&failed).size();
+      if (failed.empty()) return counted(count, "position");
+    } catch (const Error&) {
+    }
+    return "positions, and what stands in their place";
+  }
+
   // Names the groups, unless there are very many.
   std::string question() const {
     constexpr std::size_t most = 10;

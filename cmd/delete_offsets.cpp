@@ -38,7 +38,10 @@ class DeleteOffsets : public Command {
     auto present = group->partitions();
     for (const auto& address : addresses_) {
       try {
-        if (dry_run_) require_no_owner(*group, address.topic);
+        if (dry_run_) {
+          GroupChange::check(*group);
+          require_no_owner(*group, address.topic);
+        }
         remove(store, *group, address, present, change ? &*change : nullptr);
       } catch (const Error& error) {
         outcome_.fail(error);
@@ -62,12 +65,10 @@ class DeleteOffsets : public Command {
     for (const auto& partition : present) {
       if (partition.topic != address.topic || !names(address, partition.partition)) continue;
       any = true;
-      std::string name = partition_name(partition.topic, partition.partition);
-      if (change == nullptr) {
-        require_writable(store, group);
-        plan_ += "would delete the position in " + name + '\n';
-      } else if (change->remove_offset(partition.topic, partition.partition)) {
-        detail("deleted the position in " + name);
+      try {
+        remove(store, group, partition, change);
+      } catch (const Error& error) {
+        outcome_.fail_once(error);
       }
     }
     if (if_exists_) return;
@@ -75,6 +76,17 @@ class DeleteOffsets : public Command {
     for (auto range : address.partitions) {
       auto within = [&](const TopicPartition& p) { return p.topic == address.topic && includes(range, p.partition); };
       if (std::none_of(present.begin(), present.end(), within)) missing(group, range_name(address.topic, range));
+    }
+  }
+
+  void remove(const Store& store, const Group& group, const TopicPartition& partition, GroupChange* change) {
+    const auto name = partition_name(partition.topic, partition.partition);
+    if (change == nullptr) {
+      require_writable(store, group);
+      GroupChange::check(group, partition.topic, partition.partition);
+      plan_ += "would delete the position in " + name + '\n';
+    } else if (change->remove_offset(partition.topic, partition.partition)) {
+      detail("deleted the position in " + name);
     }
   }
 

@@ -1,5 +1,7 @@
 #include "exit_status.h"
 
+#include <utility>
+
 #include "messages.h"
 #include "signals.h"
 
@@ -32,6 +34,11 @@ int exit_status(ErrorCode code) {
 void Outcome::fail(const Error& error, std::string_view context) {
   complain(context.empty() ? error.what() : std::string(context) + ": " + error.what());
   fail(exit_status(error.code()));
+}
+
+void Outcome::fail_once(const Error& error, std::string_view context) {
+  if (std::exchange(last_, error.what()) == error.what()) return fail(exit_status(error.code()));
+  fail(error, context);
 }
 
 void Outcome::fail(int status) {

@@ -32,11 +32,14 @@ class Outcome {
  public:
   // Prints the message, with `context` in front where it says more than the message does.
   void fail(const Error& error, std::string_view context = {});
+  // The same, but what several items in a row fail of is printed once.
+  void fail_once(const Error& error, std::string_view context = {});
   void fail(int status);
   int status() const { return status_; }
 
  private:
   int status_ = status_done;
+  std::string last_;  // that fail_once() printed
 };
 
 }  // namespace partlog::cmd

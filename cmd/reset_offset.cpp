@@ -145,7 +145,7 @@ class ResetOffset : public Command {
 
   void fail(Row& row, const Error& error) {
     row.failure = error.what();
-    outcome_.fail(error, row.where);
+    outcome_.fail_once(error, row.where);
   }
 
   void add_rows(const Address& address, TopicCache& topics) {
@@ -226,16 +226,20 @@ class ResetOffset : public Command {
       try {
         check();
       } catch (const Error& error) {
-        outcome_.fail(error, "would be refused");
+        outcome_.fail_once(error, "would be refused");
       }
     };
     foresee([&] { require_writable(store, group); });
     if (!group) return;
+    foresee([&] { GroupChange::check(*group); });
     std::set<std::string> names;
     for (const auto& row : rows_) {
-      if (row.failure.empty()) names.insert(row.topic_name);
+      if (!row.failure.empty()) continue;
+      foresee([&] {
+        if (names.insert(row.topic_name).second) require_no_owner(*group, row.topic_name);
+      });
+      foresee([&] { GroupChange::check(*group, row.topic_name, *row.partition); });
     }
-    for (const auto& name : names) foresee([&] { require_no_owner(*group, name); });
   }
 
   void plan(const Store& store, const std::optional<Group>& group) {

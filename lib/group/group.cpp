@@ -19,6 +19,7 @@ void make_if_absent(const std::string& directory) {
     os::make_directory(directory);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::already_exists) throw;
+    group::require_no_obstacle(directory);
   }
 }
 
@@ -50,6 +51,7 @@ std::vector<std::string> names_if_any(const std::string& directory) {
     return os::list_directory(directory);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::not_found) return {};
+    if (error.system_error() == ENOTDIR) group::require_no_obstacle(directory);
     throw;
   }
 }
@@ -96,6 +98,7 @@ Group Group::open(const Store& store, std::string_view name) {
   require_valid_group_name(name);
   const auto directory = format::group_path(store.directory(), name);
   if (is_group(directory)) return {std::string(name), directory, store.on_network()};
+  for (const auto& path : {format::groups_path(store.directory()), directory}) group::require_no_obstacle(path);
   std::string message = "no group \"" + std::string(name) + "\" in " + store.directory();
   const auto similar = similar_names(name, names(store));
   for (std::size_t i = 0; i < similar.size(); ++i) message += (i == 0 ? "; similar: " : ", ") + similar[i];
@@ -230,6 +233,7 @@ std::optional<GroupPosition> Group::check_commit(const Store& store, std::string
   require_valid_group_name(group);
   require_valid_commit(topic, partition, metadata);
   const group::GroupFiles files(std::string(group), format::group_path(store.directory(), group), store.on_network());
+  files.check_offset_lock(topic.name, partition);
   return check_commit_of(files, store, topic, partition, next, metadata).position;
 }
 
@@ -262,8 +266,12 @@ class GroupChange::Impl {
     // A member that was stopped may hold what is no longer assigned to it.
     for (const auto& name : names_in(format::topic_claims_path(files_.directory(), topic))) {
       const auto partition = format::parse_partition_name(name, format::lock_suffix);
-      const auto owner = partition ? files_.owner(topic, *partition) : std::nullopt;
-      if (owner) fail_busy(topic + ":" + std::to_string(*partition) + " is consumed by ", *owner);
+      if (!partition) continue;
+      try {
+        require_unclaimed(topic, *partition);
+      } catch (const Error& error) {
+        if (error.code() == ErrorCode::busy) throw;  // else a claim that cannot be looked at: the matter of that partition alone
+      }
     }
   }
 
@@ -274,6 +282,7 @@ class GroupChange::Impl {
   void reset(const Topic& topic, int partition, Offset offset) {
     require_partition(topic, partition);
     require_free(topic.name);
+    require_unclaimed(topic.name, partition);
     const auto lock = files_.lock_offset(topic.name, partition, wait_);
     group::require_current(topic);
     const auto cuts = group::cuts_of(topic, partition, files_.on_network());
@@ -284,6 +293,7 @@ class GroupChange::Impl {
 
   bool remove_offset(const std::string& topic, int partition) {
     require_free(topic);
+    require_unclaimed(topic, partition);
     if (!os::status_of(format::offset_file_path(files_.directory(), topic, partition))) return false;
     const auto lock = files_.lock_offset(topic, partition, wait_);
     return files_.remove_offset(topic, partition);
@@ -322,6 +332,11 @@ class GroupChange::Impl {
     return *members_;
   }
 
+  void require_unclaimed(const std::string& topic, int partition) const {
+    const auto owner = files_.owner(topic, partition);
+    if (owner) fail_busy(topic + ":" + std::to_string(partition) + " is consumed by ", *owner);
+  }
+
   // Once nobody owned a partition of the topic, nobody does as long as group.lock is held: members look at the assignment once
   // more when they have taken a claim.
   void require_free(const std::string& topic) {
@@ -343,6 +358,12 @@ GroupChange::~GroupChange() = default;
 GroupChange::GroupChange(GroupChange&&) noexcept = default;
 GroupChange& GroupChange::operator=(GroupChange&&) noexcept = default;
 
+void GroupChange::check(const Group& group) { os::lock_holder(format::group_lock_path(group.directory_)); }
+void GroupChange::check(const Group& group, const std::string& topic, int partition) {
+  const group::GroupFiles files(group.name_, group.directory_, group.network_);
+  files.owner(topic, partition);
+  files.check_offset_lock(topic, partition);
+}
 void GroupChange::require_no_owner(const std::string& topic) const { impl_->require_no_owner(topic); }
 void GroupChange::require_no_members() const { impl_->require_no_members(); }
 void GroupChange::reset(const Topic& topic, int partition, Offset offset) { impl_->reset(topic, partition, offset); }

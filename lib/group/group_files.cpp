@@ -50,6 +50,7 @@ os::FileLock GroupFiles::open_lock(const std::string& parent, const std::string&
   try {
     return os::FileLock::open(path);
   } catch (const Error& error) {
+    if (error.system_error() == ENOTDIR) require_no_obstacles(parent);
     if (error.code() != ErrorCode::not_found) throw;
   }
   const auto above = parent.substr(0, parent.rfind('/'));
@@ -68,8 +69,22 @@ void GroupFiles::make_part(const std::string& directory) const {
     os::make_directory(directory);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::not_found) fail_deleted();
+    if (error.system_error() == ENOTDIR) require_no_obstacles(directory);
     if (error.code() != ErrorCode::already_exists) throw;
   }
+}
+
+void GroupFiles::check_offset_lock(const std::string& topic, int partition) const {
+  require_no_obstacles(format::topic_offsets_path(directory_, topic));
+  os::lock_holder(format::offset_lock_path(directory_, topic, partition));
+}
+
+// From the group's directory down to a directory below it.
+void GroupFiles::require_no_obstacles(const std::string& parent) const {
+  for (auto end = directory_.size(); end != std::string::npos; end = parent.find('/', end + 1)) {
+    require_no_obstacle(parent.substr(0, end));
+  }
+  require_no_obstacle(parent);
 }
 
 os::FileLock::Guard GroupFiles::lock_offset(const std::string& topic, int partition, os::LockWait wait) const {
@@ -89,14 +104,6 @@ os::FileLock GroupFiles::member_lock(const std::string& id) const {
   return open_lock(format::members_path(directory_), format::member_lock_path(directory_, id));
 }
 
-// Where something else stands in a directory's place, there is no telling what the positions are.
-void GroupFiles::require_offset_directories(const std::string& topic) const {
-  for (const auto& path : {format::offsets_path(directory_), format::topic_offsets_path(directory_, topic)}) {
-    const auto status = os::status_of(path);
-    if (status && !status->is_directory) throw Error(ErrorCode::io, path + ": not a directory; move it away", ENOTDIR);
-  }
-}
-
 // On a network file system a name that was not there once is not looked for again before its directory is opened anew.
 void GroupFiles::forget_what_was_missing(const std::string& topic) const {
   for (const auto& directory : {format::offsets_path(directory_), format::topic_offsets_path(directory_, topic)}) {
@@ -110,7 +117,8 @@ std::optional<format::OffsetFile> GroupFiles::offset(const std::string& topic, i
     if (network_) forget_what_was_missing(topic);
     const auto text = os::read_file(path);
     if (text) return format::parse_offset_file(*text, path);
-    require_offset_directories(topic);
+    // Where something else stands in a directory's place, there is no telling what the positions are.
+    require_no_obstacles(format::topic_offsets_path(directory_, topic));
     return std::nullopt;
   } catch (const Error& error) {
     if (error.code() == ErrorCode::damaged) throw with_hint(error, "reset-offset sets the position anew");
@@ -247,6 +255,11 @@ void require_current(const Topic& topic) {
 
 std::size_t cuts_of(const Topic& topic, int partition, bool network) {
   return log::PartitionDirectory(format::partition_path(topic.directory, partition), network).cuts().size();
+}
+
+void require_no_obstacle(const std::string& directory) {
+  const auto status = os::status_of(directory);
+  if (status && !status->is_directory) throw Error(ErrorCode::io, directory + ": not a directory; move it away", ENOTDIR);
 }
 
 std::string describe(const MemberInfo& member) {

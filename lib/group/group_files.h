@@ -31,6 +31,8 @@ class GroupFiles {
   os::FileLock::Guard lock(os::LockWait wait) const;
   // The lock in front of an offset file; made if absent.
   os::FileLock::Guard lock_offset(const std::string& topic, int partition, os::LockWait wait) const;
+  // What lock_offset() would throw because of what stands in its way.
+  void check_offset_lock(const std::string& topic, int partition) const;
   os::FileLock claim(const std::string& topic, int partition) const;
   os::FileLock member_lock(const std::string& id) const;
 
@@ -56,8 +58,8 @@ class GroupFiles {
  private:
   os::FileLock open_lock(const std::string& parent, const std::string& path) const;
   void make_part(const std::string& directory) const;
+  void require_no_obstacles(const std::string& parent) const;
   void sync_path() const;
-  void require_offset_directories(const std::string& topic) const;
   void forget_what_was_missing(const std::string& topic) const;
   [[noreturn]] void fail_deleted() const;
 
@@ -65,6 +67,9 @@ class GroupFiles {
   std::string directory_;
   bool network_;
 };
+
+// Error(io), which says what to do, if something else than a directory stands there; nothing at all is fine.
+void require_no_obstacle(const std::string& directory);
 
 // A committed offset against the log, and how many cuts the log has.
 struct CheckedPosition {

@@ -81,7 +81,8 @@ struct FailedTopic {
 class PARTLOG_EXPORT Group {
  public:
   static std::vector<std::string> names(const Store& store);  // sorted
-  // Error(not_found) naming similar groups, Error(invalid_argument) for an illegal name.
+  // Error(not_found) naming similar groups, Error(invalid_argument) for an illegal name, Error(io) where something else than a
+  // directory stands in its place.
   static Group open(const Store& store, std::string_view name);
   // Makes the group's directory where it is absent.
   static Group open_or_create(const Store& store, std::string_view name);
@@ -129,13 +130,18 @@ class PARTLOG_EXPORT Group {
 // Changes to a group that no member may see half: holds group.lock while it lives, so that nobody joins meanwhile. One thread.
 class PARTLOG_EXPORT GroupChange {
  public:
+  // What the constructor would throw because of what stands in the lock's way, without a lock and without a change.
+  static void check(const Group& group);
+  // The same for reset() and remove_offset().
+  static void check(const Group& group, const std::string& topic, int partition);
   // Waits for the lock; Error(busy) after the time-out.
   explicit GroupChange(const Group& group, std::optional<std::chrono::milliseconds> lock_timeout = {});
   ~GroupChange();
   GroupChange(GroupChange&&) noexcept;
   GroupChange& operator=(GroupChange&&) noexcept;
 
-  // Error(busy) naming host and pid if a live member owns a partition of the topic, or has one assigned.
+  // Error(busy) naming host and pid if a live member owns a partition of the topic, or has one assigned. Of a partition whose
+  // claim cannot be looked at, reset() and remove_offset() say so.
   void require_no_owner(const std::string& topic) const;
   // Error(busy) if the group has a live member.
   void require_no_members() const;
