@@ -175,6 +175,59 @@ TEST_F(GroupMemberTest, MembersShareAndPartitionsThatStayAreNotInterrupted) {
   EXPECT_GT(group().state().generation, state.generation);
 }
 
+// One of three leaves while another does not look: what that is to get goes to the third soon, and what it has stays with it.
+void expect_takeover_beside_a_silent_member(const Store& store, const Group& group) {
+  Consumer one(store, "g", {"t"});
+  Consumer silent(store, "g", {"t"});
+  Consumer leaver(store, "g", {"t"});
+  const auto held = [&] { return one.partitions().size() + silent.partitions().size() + leaver.partitions().size(); };
+  const auto fewest = [&] { return std::min({one.partitions().size(), silent.partitions().size(), leaver.partitions().size()}); };
+  ASSERT_TRUE(until({&one, &silent, &leaver}, [&] { return held() == 6 && fewest() == 2; }));
+  const auto its = silent.partitions();
+  const auto ours = one.partitions();
+  const auto is_its = [&](const std::string& name) { return its.contains(name); };
+  leaver.member.leave();
+  const auto left = Clock::now();
+  ASSERT_TRUE(until({&one}, [&] { return one.partitions().size() == 4; }));
+  EXPECT_LT(Clock::now() - left, 1s);
+  EXPECT_TRUE(one.revoked.empty());
+  auto state = group.state();
+  const auto is_silent = [&](const MemberInfo& member) { return member.id == silent.member.id(); };
+  EXPECT_FALSE(std::find_if(state.members.begin(), state.members.end(), is_silent)->responds);
+  EXPECT_EQ(std::find_if(state.members.begin(), state.members.end(), is_silent)->assigned.size(), 2u);
+
+  // Nobody gives it more before it responds.
+  Consumer another(store, "g", {"t"});
+  ASSERT_TRUE(until({&one, &another}, [&] { return one.partitions().size() == 2 && another.partitions().size() == 2; }));
+  another.member.leave();
+  ASSERT_TRUE(until({&one}, [&] { return one.partitions().size() == 4; }));
+  ASSERT_TRUE(until({&one, &silent}, [&] { return one.partitions().size() == 3 && silent.partitions().size() == 3; }));
+  EXPECT_TRUE(silent.revoked.empty());
+  const auto now = silent.partitions();
+  EXPECT_EQ(std::count_if(now.begin(), now.end(), is_its), 2);
+  for (const auto& member : group.state().members) EXPECT_TRUE(member.responds);
+}
+
+TEST_F(GroupMemberTest, WhatASilentMemberIsToGetGoesToOneThatResponds) {
+  make_topic({}, 6);
+  expect_takeover_beside_a_silent_member(store_, group());
+}
+
+// What fails with whoever it is assigned to is not left lying: it is not passed from one to the other.
+TEST_F(GroupMemberTest, FailedPartitionIsNotTakenOver) {
+  const auto topic = make_topic({}, 2);
+  for (int p = 0; p < 2; ++p) group().commit(store_, topic, p, Offset{0});
+  Consumer one(store_, "g", {"t"});
+  Consumer two(store_, "g", {"t"});
+  for (int p = 0; p < 2; ++p) overwrite(group().directory() + "/offsets/t/" + std::to_string(p), "off");
+  ASSERT_TRUE(until({&one, &two}, [&] { return one.failures.size() == 1 && two.failures.size() == 1; }));
+  const auto generation = group().state().generation;
+  const auto limit = Clock::now() + 900ms;
+  until({&one, &two}, [&] { return Clock::now() > limit; });
+  EXPECT_EQ(group().state().generation, generation);
+  EXPECT_EQ(one.failures.size() + two.failures.size(), 2u);
+}
+
 TEST_F(GroupMemberTest, RevokedPartitionIsOursUntilReleased) {
   const auto topic = make_topic({}, 2);
   append(topic, 0, 9);
@@ -819,6 +872,11 @@ TEST_F(NetworkGroupMemberTest, TwoShareAndNothingIsWatched) {
   ASSERT_TRUE(until({&one, &two}, [&] { return one.partitions().size() == 2 && two.partitions().size() == 2; }));
   two.member.leave();
   ASSERT_TRUE(until({&one}, [&] { return one.partitions().size() == 4; }));
+}
+
+TEST_F(NetworkGroupMemberTest, WhatASilentMemberIsToGetGoesToOneThatResponds) {
+  make_topic({}, 6);
+  expect_takeover_beside_a_silent_member(store_, group());
 }
 
 TEST_F(NetworkGroupMemberTest, ClaimThatNobodyTookMeanwhileIsStillOurs) {

@@ -14,12 +14,14 @@ const std::string whole =
     "member.host.example-7-ab.commits=true\n"
     "member.host.example-7-ab.host=host.example\n"
     "member.host.example-7-ab.pid=7\n"
+    "member.host.example-7-ab.responds=true\n"
     "member.host.example-7-ab.since=2026-01-31T12:00:00.007Z\n"
     "member.host.example-7-ab.topics=clicks views\n"
     "member.other-8-cd.assigned=\n"
     "member.other-8-cd.commits=false\n"
     "member.other-8-cd.host=other\n"
     "member.other-8-cd.pid=8\n"
+    "member.other-8-cd.responds=false\n"
     "member.other-8-cd.since=2026-01-31T12:00:00.008Z\n"
     "member.other-8-cd.topics=views\n"
     "topic.clicks=AAAAAAAAAAAAAAAAAAAAAA 7\n"
@@ -39,7 +41,9 @@ TEST(MemberTable, GoesThereAndBack) {
   EXPECT_EQ(member.topics, (std::vector<std::string>{"clicks", "views"}));
   EXPECT_EQ(member.assigned, (std::vector<TopicPartition>{
                                  {"clicks", 0}, {"clicks", 1}, {"clicks", 2}, {"clicks", 3}, {"clicks", 6}, {"views", 0}}));
+  EXPECT_TRUE(member.responds);
   EXPECT_FALSE(table.members[1].commits);
+  EXPECT_FALSE(table.members[1].responds);
   EXPECT_TRUE(table.members[1].assigned.empty());
   EXPECT_EQ(table.find("other-8-cd"), &table.members[1]);
   EXPECT_EQ(table.find("other"), nullptr);
