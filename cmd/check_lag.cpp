@@ -33,7 +33,13 @@ class CheckLag : public Command {
     for (const auto& address : addresses_) {
       try {
         const Topic& topic = topics.get(address.topic);
-        for (int partition : expand_partitions(address.partitions, topic)) check(store, group, topic, partition, table);
+        std::vector<PartitionRange> missing;
+        for (int partition : expand_partitions(address.partitions, topic, missing)) check(store, group, topic, partition, table);
+        for (const auto range : missing) {
+          const bool one = range.first == range.last;
+          fail({group.name(), topic.name, one ? Cell(std::int64_t{range.first}) : Cell()}, no_such_partition(topic, range),
+               table);
+        }
       } catch (const Error& error) {
         fail({group.name(), address.topic}, error, table);
       }

@@ -330,6 +330,8 @@ PartitionCursor GroupConsumption::open(const AssignedPartition& assigned, const 
              ", where the log ended then");
     }
     range.start = {StartPoint::Kind::stored, position->offset.value};
+    range.lost_hint = " (once the members of group \"" + group_.name() + "\" have ended, " +
+                      reset_command(store_, group_.name(), name, "--to-earliest") + " moves it there)";
   } else if (range.reset == Reset::fail) {
     throw Error(ErrorCode::offset_out_of_range,
                 name + ": group \"" + group_.name() + "\" has no position there, and --reset is fail");

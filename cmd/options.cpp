@@ -143,7 +143,9 @@ void OptionSet::number(std::string_view names, std::string_view value_name, std:
                        std::string_view help, std::int64_t least, std::int64_t most) {
   std::string name(names.substr(names.find("--")));
   add(names, value_name, help, [&target, name, least, most](const std::string& value) {
-    target = parse_decimal(value);
+    // Where a number may be negative, a plus says that it is not.
+    const bool plus = least < 0 && value.size() > 1 && value[0] == '+' && value[1] != '-';
+    target = parse_decimal(std::string_view(value).substr(plus ? 1 : 0));
     if (target && *target >= least && *target <= most) return;
     std::string range = "a whole number";
     if (least != std::numeric_limits<std::int64_t>::min()) {

@@ -162,15 +162,18 @@ std::span<const Record> PartitionCursor::read(Outcome& outcome) {
   }
 }
 
-// What lies below the log start is gone. False if that is not the reason, or an error by the user's choice.
+// What lies below the log start is gone; by the user's choice that is an error. False if that is not the reason.
 bool PartitionCursor::go_on_at_log_start() {
   const Offset log_start = reader().start();
   const Offset lost_from = reader().position();
-  if (lost_from >= log_start || options_.reset == Reset::fail) return false;
-  const Offset target = options_.reset == Reset::earliest ? log_start : bounded_ ? std::max(end_, log_start) : reader().end();
-  notice(name_ + ": " + counted(static_cast<std::uint64_t>(target - lost_from), "record") + " not read, offsets " +
-         std::to_string(lost_from.value) + " to " + std::to_string(target.value - 1) + ": the log now starts at " +
-         std::to_string(log_start.value));
+  if (lost_from >= log_start) return false;
+  const bool fails = options_.reset == Reset::fail;
+  const Offset target = options_.reset != Reset::latest ? log_start : bounded_ ? std::max(end_, log_start) : reader().end();
+  const auto message = name_ + ": " + counted(static_cast<std::uint64_t>(target - lost_from), "record") +
+                       (fails ? " lost, " : " not read, ") + offsets_text(lost_from, target - 1) + ": the log now starts at " +
+                       std::to_string(log_start.value);
+  if (fails) throw Error(ErrorCode::offset_out_of_range, message + ", and --reset is fail" + options_.lost_hint);
+  notice(message);
   seek(target);
   return true;
 }

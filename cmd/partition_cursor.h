@@ -31,7 +31,8 @@ class PartitionCursor {
     StartPoint start;
     std::optional<Timestamp> until;  // stop before the first record that is not earlier
     Reset reset = Reset::earliest;
-    bool follow = false;  // else stop at the end as it stands now
+    std::string lost_hint;  // with Reset::fail: who cannot go on, and what to do about it; appended to the message
+    bool follow = false;    // else stop at the end as it stands now
     ReaderOptions reader;
   };
 

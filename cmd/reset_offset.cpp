@@ -80,12 +80,16 @@ class ResetOffset : public Command {
     TopicCache topics(store);
     if (all_topics_) add_positions(other_ ? *other_ : *group, topics);
     for (const auto& address : addresses_) add_rows(address, topics);
+    require_no_duplicates();
     for (const auto& row : wanted) add_row(row, topics);
     if (execute_) {
       execute(store, group, globals);
     } else {
       if (dry_run_) foresee_refusal(store, group);
       plan(store, group);
+      for (const auto& row : rows_) {
+        if (dry_run_ && row.failure.empty() && row.plan.target) tell_damage(row);
+      }
     }
     if (export_) {
       print_export();
@@ -146,6 +150,20 @@ class ResetOffset : public Command {
   void fail(Row& row, const Error& error) {
     row.failure = error.what();
     outcome_.fail_once(error, row.where);
+  }
+
+  static void tell_damage(const Row& row) {
+    if (!row.plan.damage.empty()) notice(row.plan.damage + "; it is replaced");
+  }
+
+  // As in a file: which of two targets would count is anybody's guess, and if it is the same one, a slip.
+  void require_no_duplicates() const {
+    std::set<std::pair<std::string, int>> seen;
+    for (const auto& row : rows_) {
+      if (row.partition && !seen.emplace(row.topic_name, *row.partition).second) {
+        throw UsageError(partition_name(row.topic_name, *row.partition) + " is named twice");
+      }
+    }
   }
 
   void add_rows(const Address& address, TopicCache& topics) {
@@ -212,7 +230,7 @@ class ResetOffset : public Command {
     for (auto& row : rows_) {
       if (!row.failure.empty() || !row.plan.target) continue;
       try {
-        if (!row.plan.damage.empty()) notice(row.plan.damage + "; it is replaced");
+        tell_damage(row);
         change.reset(*row.topic, *row.partition, *row.plan.target);
       } catch (const Error& error) {
         fail(row, error);

@@ -17,8 +17,8 @@ std::string command_for(const Store& store, std::string_view words) {
   return "partlog " + which + std::string(words);
 }
 
-std::string reset_command(const Store& store, const std::string& group, const std::string& partition) {
-  return command_for(store, "reset-offset --group " + group + " " + partition + " --to-latest --execute");
+std::string reset_command(const Store& store, const std::string& group, const std::string& partition, std::string_view target) {
+  return command_for(store, "reset-offset --group " + group + " " + partition + " " + std::string(target) + " --execute");
 }
 
 std::pair<std::string, std::string> parse_setting(std::string_view text, std::string_view option) {

@@ -16,7 +16,8 @@ Store open_store(const Globals& globals);
 // A command for people to type, with --dir where this store is not the one that they would get without it.
 std::string command_for(const Store& store, std::string_view words);
 // The one that lets a group go on at the end of a partition.
-std::string reset_command(const Store& store, const std::string& group, const std::string& partition);
+std::string reset_command(const Store& store, const std::string& group, const std::string& partition,
+                          std::string_view target = "--to-latest");
 
 // `name=value`; UsageError without the `=`.
 std::pair<std::string, std::string> parse_setting(std::string_view text, std::string_view option);

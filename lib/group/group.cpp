@@ -294,7 +294,7 @@ class GroupChange::Impl {
   bool remove_offset(const std::string& topic, int partition) {
     require_free(topic);
     require_unclaimed(topic, partition);
-    if (!os::status_of(format::offset_file_path(files_.directory(), topic, partition))) return false;
+    if (!os::status_of_link(format::offset_file_path(files_.directory(), topic, partition))) return false;
     const auto lock = files_.lock_offset(topic, partition, wait_);
     return files_.remove_offset(topic, partition);
   }

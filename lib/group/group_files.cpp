@@ -117,6 +117,7 @@ std::optional<format::OffsetFile> GroupFiles::offset(const std::string& topic, i
     if (network_) forget_what_was_missing(topic);
     const auto text = os::read_file(path);
     if (text) return format::parse_offset_file(*text, path);
+    if (os::status_of_link(path)) throw Error(ErrorCode::damaged, path + ": a symbolic link to a file that is not there");
     // Where something else stands in a directory's place, there is no telling what the positions are.
     require_no_obstacles(format::topic_offsets_path(directory_, topic));
     return std::nullopt;

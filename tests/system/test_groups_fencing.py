@@ -299,10 +299,12 @@ class LostPositions(groups.GroupTest):
         self.set_log_start(15, 1)
         result = self.run_program("consume", "t", "-g", "g", "--reset", "fail", "-f", "%p %o\\n", status=4)
         self.assertEqual(len(result.notices), 1, result.text)
-        self.assertIn("10", result.text)
-        self.assertIn("15", result.text)
+        self.assertIn("t:1: 5 records lost, offsets 10 to 14: the log now starts at 15", result.text)
+        self.assertIn('group "g"', result.text)
         self.assertEqual(result.lines, [b"0 %d" % n for n in range(10, 20)])
         self.assertEqual((self.position(0), self.position(1)), (20, 10))
+        self.run_the_command_that_mends(result.text)
+        self.assertEqual(self.position(1), 15)
 
     def test_reset_latest(self):
         self.set_log_start(15, 1)
@@ -582,8 +584,6 @@ class Damage(groups.GroupTest):
     def test_offset_files(self):
         path = self.offset_path(1)
         for kind, content in self.KINDS.items():
-            if kind == "dangling link":
-                continue  # for whoever reads it there is no file
             with self.subTest(kind=kind):
                 self.put(path, content)
                 for p in (0, 2):
@@ -606,11 +606,21 @@ class Damage(groups.GroupTest):
         self.assertEqual(self.run_program("consume", "t", "-g", "h", "-f", "%p %o\\n").err, b"")
 
     def test_a_damaged_offset_file_is_mended_by_a_reset(self):
-        for content in (b"", b"garbage\n", self.good[:20]):
+        """What is lost with it is said before it is done, and when it is done."""
+        for content in (b"", b"garbage\n", self.good[:20], "dangling link"):
             with self.subTest(content=content):
                 self.put(self.offset_path(1), content)
-                self.run_program("reset-offset", "-g", "g", "t:1", "--to-offset", "6", "--execute")
+                reset = ["reset-offset", "-g", "g", "t:1", "--to-offset", "6"]
+                told = self.run_program(*reset, "--dry-run")
+                self.assertEqual(len(told.notices), 1, told.text)
+                self.assertIn(self.offset_path(1), told.text)
+                self.assertEqual(self.run_program(*reset, "--execute").err, told.err)
                 self.assertEqual(self.position(1), 6)
+
+    def test_a_dangling_link_can_be_deleted(self):
+        self.put(self.offset_path(1), "dangling link")
+        self.run_program("delete-offsets", "-g", "g", "t:1", "--yes")
+        self.assertFalse(os.path.lexists(self.offset_path(1)))
 
     def test_a_cut_offset_file_never_gives_another_position(self):
         """A number that lost its last digits is a number, too."""

@@ -107,6 +107,7 @@ class Targets(ResetTest):
         for shift in range(-2, 4):
             self.expect_plan("--shift-by", str(shift), new=2 + shift)
         self.expect_plan("--shift-by", "4", new=END, clamped=True)
+        self.expect_plan("--shift-by", "+1", new=3)
         self.expect_plan("--shift-by=-3", new=0, clamped=True)
         for far in ("9223372036854775807", "-9223372036854775808"):
             self.expect_plan("--shift-by", far, new=0 if far[0] == "-" else END, clamped=True)
@@ -264,6 +265,17 @@ class What(ResetTest):
         self.assertIn("7", self.reset("t:7", "--to-earliest", "--execute", status=2).text)
         self.assertFalse(os.path.exists(os.path.join(self.store, "groups", "g")))
 
+    def test_a_partition_that_is_named_twice(self):
+        """As in a file. Several times in one operand it is a set, as everywhere."""
+        self.create("w", "-p", "2")
+        for operands in (["t:0", "w", "t:0"], ["t", "t:0"], ["w:0-1", "w:1"]):
+            with self.subTest(operands=operands):
+                result = self.reset(*operands, "--to-earliest", "--execute", status=2)
+                self.assertEqual(len(result.notices), 1, result.text)
+                self.assertIn("twice", result.text)
+                self.assertFalse(os.path.exists(os.path.join(self.store, "groups", "g")))
+        self.reset("w:0,0-1", "--to-earliest", "--execute")
+
     def test_a_shift_needs_a_position(self):
         result = self.reset("t", "--shift-by", "1", "--execute", status=1)
         self.assertRegex(result.text, r"t\b.*0|position")
@@ -281,7 +293,7 @@ class What(ResetTest):
                      ["t", "--to-earliest", "--to-latest", "--execute"], ["t", "--to-offset", "1", "--shift-by", "1", "-n"],
                      ["t", "--to-datetime", "1970-01-01", "--by-duration", "1h", "-n"], ["t", "--to-group", "g", "--to-current", "-n"],
                      ["--from-file", positions, "--to-earliest", "--execute"], ["t", "--all-topics", "--to-earliest", "--execute"],
-                     ["t", "--to-offset", "x", "-n"], ["t", "--to-offset", "9223372036854775808", "-n"], ["t", "--shift-by", "+-1", "-n"],
+                     ["t", "--to-offset", "x", "-n"], ["t", "--to-offset", "9223372036854775808", "-n"], ["t", "--shift-by", "+-1", "-n"], ["t", "--shift-by", "+", "-n"],
                      ["t", "--to-datetime", "yesterday", "-n"], ["t", "--to-datetime", "12345", "-n"], ["t", "--by-duration", "1x", "-n"],
                      ["t", "--to-datetime", "", "-n"], ["t:0:3", "--to-earliest", "-n"], ["t", "--to-group", "a/b", "-n"]):
             with self.subTest(args=args):
