@@ -48,6 +48,7 @@ class Survey {
 
   Salvage run() {
     for (std::size_t i = 0; i < result_.segments.size(); ++i) walk(i);
+    find_places();
     drop_strangers();
     std::sort(result_.runs.begin(), result_.runs.end(), [](const Run& a, const Run& b) {
       return std::tuple(a.start(), a.file, a.position) < std::tuple(b.start(), b.file, b.position);
@@ -96,10 +97,15 @@ class Survey {
     is_broken_ = true;
   }
 
-  // A batch with a wrong checksum at the end tells where the log ended, if its header makes sense.
+  // A batch with a wrong checksum at the end tells where the log ended, if its header makes sense. That of a wrapper has the last
+  // offset only.
   void note_lost_end(const BatchInfo& batch) {
+    constexpr std::int64_t most_for_a_byte = 40;  // records, however well they are compressed
+    const bool is_wrapper = batch.magic < 2 && batch.compression() != Compression::none;
     const bool makes_sense =
-        batch.base_offset == next_ && batch.count == batch.last_offset - batch.base_offset + 1 && batch.count <= batch.size;
+        is_wrapper
+            ? batch.last_offset >= next_ && batch.last_offset - next_ < most_for_a_byte * batch.size
+            : batch.base_offset == next_ && batch.count == batch.last_offset - batch.base_offset + 1 && batch.count <= batch.size;
     if (makes_sense) lost_end_ = std::max(lost_end_, batch.next_offset());
   }
 
@@ -109,7 +115,8 @@ class Survey {
     last_.reset();
   }
 
-  // Where the batches around one leave room for just its offsets at another place, that place is the right one.
+  // Where the batches around one leave room for just its offsets at another place, that place may be the right one: see
+  // find_places().
   void settle(const Seen& seen, std::optional<Offset> behind) {
     const auto& info = seen.info;
     const auto span = info.last_offset - info.base_offset + 1;
@@ -152,6 +159,55 @@ class Survey {
       if (start.start <= offset) epoch = start.epoch;
     }
     return epoch;
+  }
+
+  // A batch that does not fit where it stands, but for its offset: if its own place in the log is free it belongs there, if the
+  // same batch is there already it is a copy. Else it is the offset that is damaged.
+  void find_places() {
+    Offset end = known_.synced ? known_.synced->offset : Offset{0};
+    for (std::size_t i = 0; i < result_.runs.size(); ++i) {
+      if (!result_.runs[i].offset && !strange_[i]) end = std::max(end, result_.runs[i].stop());
+    }
+    for (std::size_t i = 0; i < result_.runs.size();) {
+      auto& run = result_.runs[i];
+      const bool has_a_place = run.offset && run.next <= end && run.first >= result_.segments.front().base;
+      const auto* there = has_a_place ? run_with(run.first, run.next) : nullptr;
+      if (there != nullptr && is_copy(run, *there)) {
+        result_.runs.erase(result_.runs.begin() + static_cast<std::ptrdiff_t>(i));
+        strange_.erase(strange_.begin() + static_cast<std::ptrdiff_t>(i));
+        continue;
+      }
+      if (has_a_place && there == nullptr) {
+        const auto batch = batch_of(run, run.first);
+        const auto epoch = epoch_at(run.first);
+        run.offset.reset();
+        run.epoch = batch && epoch && *epoch != batch->leader_epoch ? epoch : std::nullopt;
+        strange_[i] = true;
+      }
+      ++i;
+    }
+  }
+
+  // One that stands in its place and has any of these offsets.
+  const Run* run_with(Offset first, Offset next) const {
+    const auto at = std::find_if(result_.runs.begin(), result_.runs.end(),
+                                 [&](const Run& run) { return !run.offset && run.first < next && run.next > first; });
+    return at == result_.runs.end() ? nullptr : &*at;
+  }
+
+  std::optional<BatchInfo> batch_of(const Run& run, Offset base) const {
+    SegmentFile file(result_.segments[run.file].path, options_.inspect);
+    file.seek({run.position});
+    while (file.next() == SegmentFile::Step::batch && file.batch().position.value < run.end) {
+      if (file.batch().base_offset == base) return file.batch();
+    }
+    return std::nullopt;
+  }
+
+  bool is_copy(const Run& run, const Run& there) const {
+    const auto one = batch_of(run, run.first);
+    const auto other = batch_of(there, run.first);
+    return one && other && one->crc == other->crc && one->size == other->size;
   }
 
   // Offsets that nothing vouches for: not those of what stands in another segment, but a damaged one. Behind what is known of the

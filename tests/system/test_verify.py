@@ -197,6 +197,39 @@ class FiveSegments(VerifyTest):
                 self.assertEqual(len(self.check_repair(most)), most)
             self.restore()
 
+    def test_batches_in_the_place_of_others(self):
+        """A batch that stands elsewhere, too, is a copy; one whose own place is free goes there; none gets the offsets of another."""
+        def put(changes):
+            self.restore()
+            data = {n: self.contents(os.path.basename(log)) for n, log in enumerate(self.logs)}
+            of = lambda n: [b for b in self.batches if b["file"] == self.logs[n]]
+            spans = {n: [(b["position"], b["position"] + b["size"]) for b in of(n)] for n in data}
+            for (to, at), (source, which) in changes.items():
+                begin, end = spans[to][at]
+                taken = data[source][slice(*spans[source][which])]
+                self.assertEqual(end - begin, len(taken))
+                self.edit(self.logs[to], lambda old: old[:begin] + taken + old[end:])
+
+        one, other = 1, 2
+        for changes, most in (({(one, 1): (one, 0)}, BATCH), ({(one, 2): (one, 4), (one, 4): (one, 2)}, 0),
+                              ({(one, 1): (other, 3)}, BATCH), ({(one, 3): (other, 2), (other, 2): (one, 3)}, 0)):
+            with self.subTest(changes):
+                put(changes)
+                self.assertEqual(len(self.check_repair(most)), most)
+
+    def test_a_wrapper_at_the_end(self):
+        """Of a compressed set of an old format, whose checksum is wrong, the last offset is known."""
+        for form in ("v0-snappy", "v1-gzip"):
+            directory = os.path.join(self.directory, form + "-0")
+            shutil.copytree(next(f for f in known_files.FORMS if f.endswith("/" + form + "/")), directory)
+            last = sorted(glob.glob(directory + "/*.log"))[-1]
+            self.edit(last, lambda data: data[:-20] + bytes([data[-20] ^ 4]) + data[-19:])
+            left = self.run_program("consume", "--files", last, "--skip-corrupt", status=5).text
+            rows = self.run_program("verify", "--repair", "--yes", "--json", directory, status=5).json_lines()
+            lost = [(r["first_offset"], r["last_offset"]) for r in rows if r["type"] == "lost"]
+            self.assertEqual(lost, [(110, 114)])
+            self.assertIn("offsets 110 to 114 left out", left)
+
     def test_several_at_once_and_a_second_repair(self):
         self.edit(self.logs[2], lambda d: d[:602] + b"garbage" * 99 + d[602:])
         self.edit(self.logs[0], lambda d: d[:100] + b"ZZZ" + d[103:])
