@@ -187,7 +187,7 @@ class Repair {
     auto& replaced = result_.replaced;
     if (std::find(replaced.begin(), replaced.end(), name) == replaced.end()) replaced.push_back(name);
     if (text) texts_.emplace_back(name, *text);
-    if (is_index) (is_readable(name) ? indexes_ : unreadable_indexes_).push_back(name);
+    if (is_index) indexes_.push_back(name);
   }
 
   bool is_readable(const std::string& name) const {
@@ -199,15 +199,16 @@ class Repair {
     if (!context_.is_ours) return std::nullopt;
     if (name == "partition.metadata" && !context_.topic_id.empty()) return format::format_partition_metadata(context_.topic_id);
     if (name == "log-start-offset") return format::format_log_start_offset(segment_paths(context_.directory).front().base);
-    if (name == "recovery-point") return std::string();  // written in any case
-    if (name == "leader-epoch-checkpoint") return format::format_leader_epochs(epochs_in_log());
+    // Written in any case, and from the segments as they are by then.
+    if (name == "recovery-point" || name == "leader-epoch-checkpoint") return std::string();
     return std::nullopt;
   }
 
   std::vector<format::EpochStart> epochs_in_log() const {
     std::vector<format::EpochStart> epochs;
     for (const auto& segment : segment_paths(context_.directory)) {
-      SegmentFile file(segment.path);
+      const auto staged = staging_.path(name_of(segment.path));
+      SegmentFile file(os::status_of(staged) ? staged : segment.path);
       for (auto step = file.next(); step != SegmentFile::Step::end && step != SegmentFile::Step::torn_tail; step = file.next()) {
         if (step != SegmentFile::Step::batch || !file.finding().reason.empty()) continue;
         const auto& batch = file.batch();
@@ -249,12 +250,12 @@ class Repair {
     for (const auto& [name, text] : texts_) {
       if (name == "recovery-point") continue;
       names.push_back(name);
-      staging_.write(name, text);
+      staging_.write(name, name == "leader-epoch-checkpoint" ? format::format_leader_epochs(epochs_in_log()) : text);
     }
-    for (const auto& name : unreadable_indexes_) stage_index(name, names);
+    std::vector<std::string> open;
+    for (const auto& name : indexes_) stage_index(name, names, open);
     if (context_.is_ours) stage_recovery_point(names);
-    if (!names.empty()) result_.kept_in = staging_.commit(names);
-    for (const auto& name : indexes_) make_index(name, context_.directory);
+    if (!names.empty()) result_.kept_in = staging_.commit(names, open);
   }
 
   void stage_segment(std::size_t number, std::vector<std::string>& names) {
@@ -298,21 +299,19 @@ class Repair {
     staging_.write(names.back(), files_.recovery_point_text(end, last.base, position));
   }
 
-  // Something that no writer has open stands in its place.
-  void stage_index(const std::string& name, std::vector<std::string>& names) {
+  // The other index of the segment is made with it, and left out: nothing is wrong with that one. Of a log that goes on, writers
+  // have it open, unless something else stands in its place.
+  void stage_index(const std::string& name, std::vector<std::string>& names, std::vector<std::string>& open) {
     if (std::find(names.begin(), names.end(), name) != names.end()) return;  // with its segment
-    make_index(name, staging_.directory());
-    names.push_back(name);
-  }
-
-  // With the other index of the segment.
-  void make_index(const std::string& name, const std::string& directory) {
     const auto suffix = name.ends_with(format::index_suffix) ? format::index_suffix : format::time_index_suffix;
     const auto base = format::parse_segment_file_name(name, suffix);
     if (!base) return;
-    const bool is_closed = !context_.is_ours || segment_paths(context_.directory).back().base > *base;
-    const auto log = log::SegmentFiles{context_.directory, *base}.log();
-    if (os::status_of(log)) inspect::make_indexes(log, {directory, *base}, context_.index_interval_bytes, is_closed);
+    const bool is_closed = !context_.is_ours || is_bumped_ || segment_paths(context_.directory).back().base > *base;
+    const log::SegmentFiles made{staging_.directory(), *base};
+    const log::SegmentFiles files{context_.directory, *base};
+    if (!os::status_of(files.log())) return;
+    inspect::make_indexes(files.log(), made, context_.index_interval_bytes, is_closed);
+    (is_closed || !is_readable(name) ? names : open).push_back(name);
   }
 
   PartitionContext context_;
@@ -327,8 +326,7 @@ class Repair {
   std::vector<std::size_t> segments_;  // those to be written anew, the last one first
   std::vector<std::pair<std::string, std::string>> texts_;
   std::vector<std::string> indexes_;
-  std::vector<std::string> unreadable_indexes_;  // something else may stand in their place
-  bool is_bumped_ = false;                       // the log goes on in a new segment, behind what was lost at the end
+  bool is_bumped_ = false;  // the log goes on in a new segment, behind what was lost at the end
 };
 
 class Reindex {
@@ -396,16 +394,15 @@ class Reindex {
     inspect::make_indexes(segment.path, made, context_.index_interval_bytes, is_closed);
     const bool is_same = same(made.index(), files.index());
     const bool is_time_same = same(made.time_index(), files.time_index());
-    if (!is_same) result_.replaced.push_back(name_of(files.index()));
-    if (!is_time_same) result_.replaced.push_back(name_of(files.time_index()));
-    if (is_same && is_time_same) return;
-    if (context_.is_ours && !is_closed) {  // writers have it open
-      inspect::make_indexes(segment.path, files, context_.index_interval_bytes, is_closed);
-      return;
-    }
-    os::rename_path(made.index(), files.index());
-    os::rename_path(made.time_index(), files.time_index());
-    os::sync_directory(context_.directory);
+    if (!is_same) put_in_place(name_of(files.index()), is_closed);
+    if (!is_time_same) put_in_place(name_of(files.time_index()), is_closed);
+    if (!is_same || !is_time_same) os::sync_directory(context_.directory);
+  }
+
+  void put_in_place(const std::string& name, bool is_closed) {
+    const bool is_open = context_.is_ours && !is_closed;  // by writers
+    is_open ? staging_.overwrite(name) : staging_.replace(name);
+    result_.replaced.push_back(name);
   }
 
   static Contents contents(const std::string& path) { return os::read_file(path, std::size_t{1} << 30); }

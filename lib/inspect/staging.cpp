@@ -6,6 +6,7 @@
 #include "format/properties.h"
 #include "os/directory.h"
 #include "partlog/error.h"
+#include "partlog/segment_file.h"
 
 namespace partlog::inspect {
 
@@ -71,6 +72,7 @@ void Staging::finish(const std::vector<Step>& steps) const {
 void Staging::begin() const {
   discard();
   os::make_directory(staging_);
+  os::copy_access(partition_, staging_);
 }
 
 void Staging::discard() const {
@@ -93,11 +95,37 @@ std::string Staging::make_kept() const {
   }
   auto kept = format::before_repair_path(partition_, number + 1);
   os::make_directory(kept);
+  os::copy_access(partition_, kept);
   return kept;
 }
 
-std::string Staging::commit(const std::vector<std::string>& names) const {
+// A file that is new gets the access of the last segment.
+void Staging::give_access(const std::string& name) const {
+  if (const auto old = os::status_of(target(name)); old && old->is_regular) return os::copy_access(target(name), path(name));
+  const auto segments = segment_paths(partition_);
+  if (!segments.empty()) os::copy_access(segments.back().path, path(name));
+}
+
+void Staging::replace(const std::string& name) const {
+  give_access(name);
+  os::rename_path(path(name), target(name));
+}
+
+void Staging::overwrite(const std::string& name) const {
+  const auto old = os::status_of(target(name));
+  if (!old || !old->is_regular) return replace(name);
+  os::copy_into(path(name), os::File::open(target(name), os::File::Mode::write));
+  os::remove_file(path(name));
+}
+
+std::string Staging::commit(const std::vector<std::string>& names, const std::vector<std::string>& open) const {
   const auto kept = make_kept();
+  for (const auto& name : open) {
+    os::copy_file(target(name), kept + '/' + name);
+    os::copy_access(target(name), kept + '/' + name);
+    os::sync_directory(kept);
+    overwrite(name);
+  }
   std::vector<Step> steps;
   std::string plan;
   for (const auto& name : names) {
@@ -107,12 +135,16 @@ std::string Staging::commit(const std::vector<std::string>& names) const {
     }
     steps.push_back({name, size_of(target(name))});
     plan += name + " " + std::to_string(steps.back().old_size) + "\n";
-    if (steps.back().old_size >= 0) os::link_or_copy(target(name), kept + '/' + name);
+    give_access(name);
+    if (steps.back().old_size < 0) continue;
+    os::link_or_copy(target(name), kept + '/' + name);
+    os::copy_access(target(name), kept + '/' + name);
   }
   os::sync_directory(kept);
   os::sync_directory(partition_);
   os::sync_directory(staging_);
   write("plan", plan + "end\n");
+  give_access("plan");
   os::sync_directory(staging_);
   finish(steps);
   return kept;

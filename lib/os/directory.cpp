@@ -193,17 +193,42 @@ void rename_path(const std::string& from, const std::string& to) {
 void link_or_copy(const std::string& from, const std::string& to) {
   if (system().link(from.c_str(), to.c_str()) == 0) return;
   if (errno != EPERM && errno != EOPNOTSUPP && errno != EMLINK && errno != EXDEV) fail("link " + from + " to " + to, errno);
+  copy_file(from, to);
+}
+
+void copy_file(const std::string& from, const std::string& to) { copy_into(from, File::open(to, File::Mode::create_new)); }
+
+void copy_into(const std::string& from, File to) {
   constexpr std::size_t piece_size = 1 << 20;
   const auto source = File::open(from, File::Mode::read);
-  auto copy = File::open(to, File::Mode::create_new);
+  to.truncate(0);
   std::vector<char> bytes(piece_size);
   std::int64_t at = 0;
   while (const auto got = source.read_at(bytes, at)) {
-    copy.write_at(std::span<const char>(bytes).first(got), at);
+    to.write_at(std::span<const char>(bytes).first(got), at);
     at += static_cast<std::int64_t>(got);
   }
-  copy.sync_data();
-  copy.close();
+  to.sync_data();
+}
+
+void copy_access(const std::string& from, const std::string& to) {
+  struct stat wanted{};
+  struct stat now{};
+  if (::stat(from.c_str(), &wanted) != 0) fail("stat " + from, errno);
+  if (::stat(to.c_str(), &now) != 0) fail("stat " + to, errno);
+  const auto is_permitted = [&](int result) {
+    if (result != 0 && errno != EPERM && errno != EINVAL && errno != EOPNOTSUPP) fail("change the access of " + to, errno);
+    return result == 0;
+  };
+  // The owner before the mode, of which a change of the owner takes away bits.
+  if (now.st_uid != wanted.st_uid || now.st_gid != wanted.st_gid) {
+    constexpr auto same = static_cast<uid_t>(-1);
+    if (!is_permitted(::chown(to.c_str(), wanted.st_uid, wanted.st_gid))) {
+      is_permitted(::chown(to.c_str(), same, wanted.st_gid));
+    }
+  }
+  constexpr mode_t all = 07777;
+  if ((now.st_mode & all) != (wanted.st_mode & all)) is_permitted(::chmod(to.c_str(), wanted.st_mode & all));
 }
 
 bool remove_file(const std::string& path) {

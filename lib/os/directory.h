@@ -30,6 +30,11 @@ void make_directories(const std::string& path);  // like mkdir -p
 void rename_path(const std::string& from, const std::string& to);
 // Another name for the same file; a copy of it, durable but for its name, where the file system has no such thing.
 void link_or_copy(const std::string& from, const std::string& to);
+// The same, always a copy; also in place of what an open file holds.
+void copy_file(const std::string& from, const std::string& to);
+void copy_into(const std::string& from, File to);
+// Gives a file or directory the mode of another one, and its owner and group as far as this process may.
+void copy_access(const std::string& from, const std::string& to);
 bool remove_file(const std::string& path);  // false if it was not there
 void remove_tree(const std::string& path);  // everything below, then itself; missing entries are fine
 // Makes names that were made, renamed or removed in this directory durable.
