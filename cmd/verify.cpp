@@ -65,6 +65,7 @@ class Verify : public Command {
     for (const auto& operand : resolved(globals, store)) {
       each([&] { look_at(store, operand); });
     }
+    shown.finish();
     output.finish();
     return stop_requested() ? signal_status() : outcome_.status();
   }

@@ -41,6 +41,10 @@ void VerifyOutput::flush() {
   has_failed_ = false;
 }
 
+void VerifyOutput::finish() {
+  if (style_.tsv && !any_) rows_.start({}, columns);
+}
+
 void VerifyOutput::line(std::string_view text) {
   std::string visible;
   for (char c : text) is_control(c) ? append_escaped(visible, c) : void(visible += c);
@@ -60,6 +64,7 @@ void VerifyOutput::finding(const CheckFinding& finding) {
 }
 
 void VerifyOutput::row(std::string_view type, std::string_view verdict, const CheckFinding& finding, const CheckResult* counts) {
+  any_ = true;
   rows_.start(finding.file, columns);
   rows_.begin();
   rows_.word(type);

@@ -23,6 +23,9 @@ class VerifyOutput {
   // Of what is not a log: its verdict alone.
   void summary(const std::string& path, Verdict verdict);
 
+  // A listing of no rows has a header line, too.
+  void finish();
+
   // Standard output takes nothing more.
   bool has_failed() const { return has_failed_; }
 
@@ -38,6 +41,7 @@ class VerifyOutput {
   Table::Style style_;
   RowOutput rows_;
   bool has_failed_ = false;
+  bool any_ = false;  // rows were written
 };
 
 // " of 12 segments" and the like are counted(); this is "offset 3", "offsets 3 to 5", "offsets from 3 on".

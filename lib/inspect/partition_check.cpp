@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -28,6 +29,7 @@ using inspect::PartitionContext;
 using Findings = std::vector<CheckFinding>;
 using Kind = CheckFinding::Kind;
 
+constexpr std::size_t most_epochs = 1'000'000;  // held to compare with
 constexpr auto before_looking_again = std::chrono::milliseconds(20);
 
 bool is_alarm(const CheckFinding& finding) { return finding.kind != Kind::note; }
@@ -107,7 +109,7 @@ class PartitionCheck {
     }
     auto& result = report_.result;
     result.segments = segments.size();
-    if (!is_stopped()) check_rest(segments);
+    if (!is_stopped()) check_rest();
     result.batches = state_.batches;
     result.records = state_.records;
     result.first_offset = state_.first;
@@ -125,6 +127,7 @@ class PartitionCheck {
       state_ = before;
       state_.synced = anew.synced;  // a writer may have cut a tail, and moved the point back
       state_.log_start = anew.log_start;
+      state_.checkpoint = checkpoint();  // writers begin a new epoch there first
       try {
         return inspect::check_segment(segment, state_, context_.lost, options_);
       } catch (const Error& error) {
@@ -137,8 +140,8 @@ class PartitionCheck {
     }));
   }
 
-  void check_rest(const std::vector<SegmentPath>& segments) {
-    report_.give(settled(context_, options_.alone, [&] { return of_the_whole(segments); }));
+  void check_rest() {
+    report_.give(settled(context_, options_.alone, [&] { return of_the_whole(); }));
     auto names = os::list_directory(context_.directory);
     std::sort(names.begin(), names.end());
     for (const auto& name : names) {
@@ -169,7 +172,7 @@ class PartitionCheck {
   }
 
   // The log as a whole against the small files.
-  Findings of_the_whole(const std::vector<SegmentPath>& segments) {
+  Findings of_the_whole() {
     Findings found;
     const auto& directory = context_.directory;
     if (os::status_of(format::repair_path(directory) + "/plan") && !os::lock_holder(format::append_lock_path(directory))) {
@@ -189,7 +192,7 @@ class PartitionCheck {
                          "a sync failed, so that it is not known what the device holds; --repair reads it back"});
       }
     }
-    check_epochs(segments, found);
+    check_epochs(found);
     return found;
   }
 
@@ -238,21 +241,44 @@ class PartitionCheck {
     }
   }
 
-  // No batch has an epoch that the checkpoint does not know.
-  void check_epochs(const std::vector<SegmentPath>& segments, Findings& found) const {
-    const auto path = format::leader_epoch_checkpoint_path(context_.directory);
-    std::int32_t last = no_epoch;
+  // None if there is nothing to compare with: what is wrong with the file itself is told with it.
+  std::shared_ptr<const inspect::EpochsInCheckpoint> checkpoint() const {
+    inspect::EpochsInCheckpoint found{format::leader_epoch_checkpoint_path(context_.directory), {}, {}};
+    bool is_right = true;
     try {
-      if (!os::status_of(path)) return;
-      const auto fault = read_leader_epochs(path, [&](const EpochEntry& entry) { last = entry.epoch; });
-      if (fault || last == no_epoch || state_.epoch <= last) return;
+      if (!os::status_of(found.path)) return nullptr;
+      const auto fault = read_leader_epochs(found.path, [&](const EpochEntry& entry) {
+        auto& entries = found.entries;
+        is_right = is_right && entries.size() < most_epochs &&
+                   (entries.empty() || (entries.back().epoch < entry.epoch && entries.back().start <= entry.start_offset));
+        if (is_right) entries.push_back({entry.epoch, entry.start_offset});
+      });
+      is_right = is_right && !fault;
     } catch (const Error& error) {
-      if (error.code() != ErrorCode::not_found && !inspect::is_unreadable(error)) throw;  // told with the file
-      return;
+      if (error.code() != ErrorCode::not_found && !inspect::is_unreadable(error)) throw;
+      return nullptr;
     }
-    auto finding = state_.epoch_place.value_or(CheckFinding{Kind::damage, segments.back().path, {}, {}, {}, {}, {}});
+    if (!is_right || found.entries.empty()) return nullptr;
+    // A broker raises the first entry to the log start offset, which it does not keep in the directory.
+    if (context_.is_ours) found.whole_from = context_.start().log_start;
+    return std::make_shared<const inspect::EpochsInCheckpoint>(std::move(found));
+  }
+
+  // What no batch behind it has shown: the last one has an epoch of its own, which the checkpoint gives it not. If it is above
+  // all that the checkpoint knows, it is the batch that is wrong.
+  void check_epochs(Findings& found) const {
+    const auto known = checkpoint();
+    if (!known) return;
+    const auto last = known->entries.back();
+    if (state_.next && last.start > *state_.next && !state_.misfit_is_told) {
+      found.push_back({Kind::note, known->path, {}, {}, {}, {}, "its last entry begins behind the end of the log"});
+      found.back().reason += ", with offset " + std::to_string(last.start.value);
+    }
+    if (!state_.misfit || state_.misfit_is_told) return;
+    if (state_.epoch <= last.epoch || !state_.epoch_place) return found.push_back(*state_.misfit);
+    auto finding = *state_.epoch_place;
     finding.reason = "its leader epoch " + std::to_string(state_.epoch) + " is above the last one of leader-epoch-checkpoint, " +
-                     std::to_string(last);
+                     std::to_string(last.epoch);
     found.push_back(std::move(finding));
   }
 

@@ -1,6 +1,7 @@
 #include "inspect/segment_check.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -100,7 +101,13 @@ class SegmentCheck {
     ++state_.batches;
     if (offsets_) offsets_->add(batch);
     if (times_) times_->add(batch);
+    const auto told = findings_.size();
     judge_epoch(batch);
+    if (findings_.size() == told) {
+      compare_with_checkpoint(batch);
+    } else {
+      state_.misfit.reset();  // it is the batch that is wrong
+    }
     look_into(file, batch);
   }
 
@@ -152,6 +159,28 @@ class SegmentCheck {
     state_.epoch_place = here;
     state_.epoch_place->first_offset = batch.base_offset;
     state_.epoch_place->last_offset = batch.last_offset;
+  }
+
+  // A batch that does not have the epoch that leader-epoch-checkpoint gives its offset: told once, and not before the next batch
+  // has shown that the epoch of this one is not itself the wrong one.
+  void compare_with_checkpoint(const BatchInfo& batch) {
+    if (!state_.checkpoint || state_.misfit_is_told || batch.magic < 2 || batch.leader_epoch < 0) return;
+    if (!state_.misfit) state_.misfit = misfit(batch);
+    if (!state_.misfit || (state_.epoch_is_new && state_.misfit->first_offset == batch.base_offset)) return;
+    add(*std::exchange(state_.misfit, std::nullopt));
+    state_.misfit_is_told = true;
+  }
+
+  std::optional<CheckFinding> misfit(const BatchInfo& batch) const {
+    const auto& checkpoint = *state_.checkpoint;
+    const auto expected = checkpoint.at(batch.base_offset);
+    if (expected == batch.leader_epoch) return std::nullopt;
+    if (!expected && (!checkpoint.whole_from || batch.base_offset < *checkpoint.whole_from)) return std::nullopt;
+    CheckFinding found{Kind::damage, checkpoint.path, {}, {}, batch.base_offset, {}, {}};
+    found.reason =
+        (expected ? "it gives the leader epoch " + std::to_string(*expected) : std::string("it gives no leader epoch")) +
+        " where the batches have " + std::to_string(batch.leader_epoch);
+    return found;
   }
 
   bool is_behind_gap(const BatchInfo& batch) const { return state_.next && batch.base_offset > *state_.next; }
@@ -308,6 +337,13 @@ class SegmentCheck {
 std::vector<CheckFinding> check_segment(const SegmentToCheck& segment, LogState& state, const LostRanges& lost,
                                         const CheckOptions& options) {
   return SegmentCheck(segment, state, lost, options).run();
+}
+
+std::optional<std::int32_t> EpochsInCheckpoint::at(Offset offset) const {
+  const auto is_before = [](Offset a, const format::EpochStart& b) { return a < b.start; };
+  const auto next = std::upper_bound(entries.begin(), entries.end(), offset, is_before);
+  if (next == entries.begin()) return std::nullopt;
+  return std::prev(next)->epoch;
 }
 
 std::string without_path(std::string_view message, std::string_view path) {

@@ -1,6 +1,7 @@
 // Checks one file of batches with its indexes, knowing what stood in the segments before it.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,16 @@
 #include "partlog/partition_check.h"
 
 namespace partlog::inspect {
+
+// leader-epoch-checkpoint, whose entries rise.
+struct EpochsInCheckpoint {
+  std::string path;
+  std::vector<format::EpochStart> entries;
+  std::optional<Offset> whole_from;  // there is an entry for each batch from here on
+
+  // For a batch that begins with the offset.
+  std::optional<std::int32_t> at(Offset offset) const;
+};
 
 // What the log says up to some point, and what is known of it from elsewhere. Small: copied, to look at a segment again.
 struct LogState {
@@ -27,6 +38,12 @@ struct LogState {
   std::int32_t epoch_before = no_epoch;     // of the one before it with another epoch
   std::optional<CheckFinding> epoch_place;  // where that one began
   bool epoch_is_new = false;                // with the last batch
+
+  std::shared_ptr<const EpochsInCheckpoint> checkpoint;  // none: not to be compared
+  std::optional<CheckFinding> misfit;                    // the last batch has another epoch than the checkpoint says, and is the
+                                                         // first that does: it may be the batch that is wrong
+  bool misfit_is_told = false;
+
   std::uint64_t batches = 0;
   std::uint64_t records = 0;
 

@@ -255,7 +255,8 @@ class FiveSegments(VerifyTest):
         cases = [
             ("log-start-offset", b"x1\n"), ("log-start-offset", b"999\n"), ("partition.metadata", b"version: 1\n"),
             ("partition.metadata", b"version: 0\ntopic_id: AAECAwQFBgcICQoLDA0ODw\n"), ("recovery-point", b"offset=7\n"),
-            ("leader-epoch-checkpoint", b"0\n2\n0 0\n"),
+            ("leader-epoch-checkpoint", b"0\n2\n0 0\n"), ("leader-epoch-checkpoint", b"0\n1\n7 0\n"),
+            ("leader-epoch-checkpoint", b"0\n2\n0 0\n3 200\n"), ("leader-epoch-checkpoint", b"0\n1\n0 300\n"),
         ]
         for name, data in cases:
             with self.subTest(name):
@@ -266,6 +267,75 @@ class FiveSegments(VerifyTest):
             self.restore()
         self.edit(self.part + "/recovery-point", lambda _: b"")  # as a power failure leaves it
         self.clean(notes=1)
+
+    def test_epochs_against_the_checkpoint(self):
+        path = self.part + "/leader-epoch-checkpoint"
+        self.edit(path, lambda _: b"0\n2\n0 0\n3 200\n")
+        findings, _ = self.verify(status=5)
+        self.assertEqual([(f["file"], f["first_offset"], f["last_offset"], f["reason"]) for f in findings],
+                         [(path, 200, None, "it gives the leader epoch 3 where the batches have 0")])
+        self.edit(path, lambda _: b"0\n2\n0 0\n3 999\n")
+        self.clean(notes=1)
+        # The epoch of one batch is wrong as well: it is not taken for that of the log.
+        self.edit(path, lambda _: b"0\n1\n7 0\n")
+        log = self.contents(os.path.basename(self.logs[2]))
+        self.edit(self.logs[2], lambda d: d[:313] + struct.pack(">i", 64) + d[317:])
+        findings, _ = self.verify(status=5)
+        self.assertEqual({f["file"] for f in findings}, {path, self.logs[2]})
+        self.edit(self.logs[2], lambda _: log)
+        self.run_program("verify", "--repair", "--yes", status=5)
+        with open(path, "rb") as f:
+            self.assertEqual(f.read(), b"0\n1\n0 0\n")
+        self.clean()
+
+    def test_indexes_that_a_repair_replaces_are_kept_and_named(self):
+        names = ["%020d.%s" % (base, suffix) for base, suffix in ((90, "index"), (180, "timeindex"), (360, "index"))]
+        last = os.stat(os.path.join(self.part, names[2])).st_ino
+        for name in names:
+            self.edit(os.path.join(self.part, name), lambda d: b"\xff" * len(d))
+        damaged = {name: self.contents(name) for name in names}
+        result = self.run_program("verify", "--repair", "--yes", "--json", status=5).json_lines()
+        self.assertEqual(sorted(r["file"] for r in result if r["type"] == "replaced"), [os.path.join(self.part, n) for n in names])
+        kept = os.listdir(self.part + "/before-repair.1")
+        self.assertEqual(sorted(kept), sorted(names + ["recovery-point"]))
+        for name in names:
+            self.assertEqual(self.contents("before-repair.1/" + name), damaged[name])
+        for name in os.listdir(self.kept):
+            if name != "recovery-point":
+                with open(os.path.join(self.kept, name), "rb") as f:
+                    self.assertEqual(self.contents(name), f.read(), name)
+        self.assertEqual(os.stat(os.path.join(self.part, names[2])).st_ino, last)  # writers have it open
+        self.clean()
+
+    def test_new_files_have_the_access_of_the_old_ones(self):
+        self.need_root("files of another user")
+
+        def hand_over():
+            for path, _, files in os.walk(self.part):
+                for name, mode in [("", 0o750)] + [(n, 0o640) for n in files]:
+                    os.chown(os.path.join(path, name), NOBODY, NOBODY)
+                    os.chmod(os.path.join(path, name), mode)
+
+        def check():
+            for path, _, files in os.walk(self.part):
+                for name, mode in [("", 0o750)] + [(n, 0o640) for n in files]:
+                    status = os.stat(os.path.join(path, name))
+                    self.assertEqual((status.st_uid, status.st_gid, status.st_mode & 0o777), (NOBODY, NOBODY, mode), (path, name))
+
+        hand_over()
+        self.edit(self.logs[2], lambda d: d[:100] + b"ZZZ" + d[103:])
+        self.edit(self.logs[4], lambda d: d[:-1] + b"Z")  # the log goes on in a new segment
+        self.edit(self.logs[1].replace(".log", ".index"), lambda d: b"\xff" * len(d))
+        self.edit(self.part + "/partition.metadata", lambda _: b"")
+        self.run_program("verify", "--repair", "--yes", status=5)
+        self.assertTrue(os.path.exists(self.part + "/lost-offsets"))
+        self.assertEqual(len(glob.glob(self.part + "/*.log")), 6)
+        check()
+        os.unlink(self.logs[0].replace(".log", ".index"))
+        self.edit(self.logs[3].replace(".log", ".timeindex"), lambda d: b"\xff" * len(d))
+        self.run_program("verify", "--reindex")
+        self.assertTrue(os.path.exists(self.part + "/%020d.timeindex" % 450))
+        check()
 
     def test_a_failed_sync_is_cleared_once_read_back(self):
         with open(self.part + "/sync-failed", "w", encoding="utf-8") as f:
@@ -464,6 +534,11 @@ class Forms(VerifyTest):
         self.run_program("verify", broker, "--repair", "--yes", status=5)
         self.clean(broker)
         self.assertEqual(open(broker + "/lost-offsets", encoding="utf-8").read().split()[:2], ["10", "19"])
+        with open(broker + "/leader-epoch-checkpoint", "wb") as f:
+            f.write(b"0\n2\n0 40\n1 100\n")
+        findings, _ = self.verify(broker, status=5)
+        self.assertEqual([(f["file"], f["first_offset"]) for f in findings], [(broker + "/leader-epoch-checkpoint", 100)])
+        os.unlink(broker + "/leader-epoch-checkpoint")
         os.unlink(logs[0].replace(".log", ".index"))
         self.run_program("verify", "--reindex", os.path.dirname(broker))
         self.assertTrue(os.path.exists(logs[0].replace(".log", ".index")))
@@ -486,8 +561,11 @@ class Forms(VerifyTest):
         self.refused("verify", "-n", status=2, names=["--repair"])
         self.assertEqual(self.run_program("verify").out.decode(),
                          self.partition() + ": clean, 1 segment, 1 batch, 1 record, offset 0\n")
-        head = self.run_program("verify", "--tsv").out.decode().splitlines()[0]
-        self.assertEqual(head, "file\ttype\tverdict\tposition\tend_position\tfirst_offset\tlast_offset\tsegments\tbatches\trecords\treason")
+        head = "file\ttype\tverdict\tposition\tend_position\tfirst_offset\tlast_offset\tsegments\tbatches\trecords\treason"
+        self.assertEqual(self.run_program("verify", "--tsv").out.decode().splitlines()[0], head)
+        for how in (("--repair", "-n"), ("--repair", "--yes"), ("--reindex",)):  # also of nothing
+            self.assertEqual(self.run_program("verify", *how, "--tsv").out.decode(), head + "\n")
+            self.assertEqual(self.run_program("verify", *how, "--tsv", "--no-header").out.decode(), "")
 
     def test_reindex_says_what_it_would_do(self):
         self.create(index_interval_bytes=100)
