@@ -1,6 +1,7 @@
 // `partlog diff`
 #include <algorithm>
-#include <map>
+#include <utility>
+#include <vector>
 
 #include "address.h"
 #include "messages.h"
@@ -38,20 +39,30 @@ class Diff : public Command {
     catch_stop_signals();
     const Store left = Store::open(without_final_slashes(operands_[0]));
     const Store right = Store::open(without_final_slashes(operands_[1]));
-    options_.found = [this](const Difference& difference) { add(difference); };
+    options_.found = [this](const Difference& difference) {
+      if (std::cmp_less(rows_.size(), limit())) rows_.push_back(difference);
+    };
+    options_.ended = [this](std::uint64_t number, Offset last) {
+      if (number < rows_.size()) rows_[number].last = last;
+    };
     options_.stop = &stop_requested();
     StoreDiff diff(left, right, options_);
     if (addresses_.empty()) add_all_topics(left, right);
     for (const auto& address : addresses_) compare(left, right, address, diff);
-    table_.print(style_);
+    print();
     return finish(diff);
   }
 
  private:
-  void add(const Difference& d) {
-    if (++rows_ > limit_.value_or(default_limit)) return;
-    table_.add({d.topic, d.partition ? Cell(std::int64_t{*d.partition}) : Cell(), offset_cell(d.first), offset_cell(d.last),
-                d.field, text_cell(d.left), text_cell(d.right)});
+  std::int64_t limit() const { return limit_.value_or(default_limit); }
+
+  void print() const {
+    Table table({"topic", "partition", "first_offset", "last_offset", "field", "left", "right"});
+    for (const auto& d : rows_) {
+      table.add({d.topic, d.partition ? Cell(std::int64_t{*d.partition}) : Cell(), offset_cell(d.first), offset_cell(d.last),
+                 d.field, text_cell(d.left), text_cell(d.right)});
+    }
+    table.print(style_);
   }
 
   void add_all_topics(const Store& left, const Store& right) {
@@ -87,10 +98,9 @@ class Diff : public Command {
   }
 
   int finish(const StoreDiff& diff) const {
-    const auto left_out = rows_ - limit_.value_or(default_limit);
-    if (left_out > 0) notice(counted(static_cast<std::uint64_t>(left_out), "more row") + " left out (--limit)");
-    if (stop_requested()) return signal_status();
     const auto found = diff.differences();
+    if (found > rows_.size()) notice(counted(found - rows_.size(), "more row") + " left out (--limit)");
+    if (stop_requested()) return signal_status();
     const bool failed = outcome_.status() != status_done;
     notice(counted(diff.records(), "record") + " compared, " + (found == 0 ? "no difference" : counted(found, "difference")) +
            (failed ? " in what could be read" : ""));
@@ -102,8 +112,7 @@ class Diff : public Command {
   std::vector<Address> addresses_;
   DiffOptions options_;
   std::optional<std::int64_t> limit_;
-  std::int64_t rows_ = 0;
-  Table table_{{"topic", "partition", "first_offset", "last_offset", "field", "left", "right"}};
+  std::vector<Difference> rows_;
   Table::Style style_;
   Outcome outcome_;
 };

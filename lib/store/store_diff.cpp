@@ -85,8 +85,10 @@ class PartitionDiff {
   static constexpr std::array<const char*, fields> names = {"record", "timestamp", "key", "value", "headers", "leader_epoch"};
   struct Row {
     bool open = false;
+    bool is_in_left = false;
     std::uint64_t seen = 0;  // when the last one was
-    Difference difference;
+    std::uint64_t number = 0;
+    Offset last;
   };
 
   void compare_ends() {
@@ -160,19 +162,19 @@ class PartitionDiff {
 
   void differs(Field field, Offset offset, std::optional<std::string> left, std::optional<std::string> right) {
     auto& row = rows_[field];
-    const bool goes_on =
-        row.open && row.seen + 1 == diff_.records_ && (field != record || row.difference.left.has_value() == left.has_value());
+    const bool goes_on = row.open && row.seen + 1 == diff_.records_ && (field != record || row.is_in_left == left.has_value());
     if (!goes_on) {
       finish(row);
       row.open = true;
-      row.difference = {topic_, number_, offset, offset, names[field], std::move(left), std::move(right)};
+      row.is_in_left = left.has_value();
+      row.number = diff_.tell({topic_, number_, offset, offset, names[field], std::move(left), std::move(right)});
     }
-    row.difference.last = offset;
+    row.last = offset;
     row.seen = diff_.records_;
   }
 
   void finish(Row& row) {
-    if (std::exchange(row.open, false)) diff_.tell(row.difference);
+    if (std::exchange(row.open, false) && diff_.options_.ended) diff_.options_.ended(row.number, row.last);
   }
 
   StoreDiff& diff_;
@@ -208,9 +210,9 @@ void StoreDiff::topic(const std::string& name) {
 
 void StoreDiff::partition(const Topic& left, const Topic& right, int number) { PartitionDiff(*this, left, right, number).run(); }
 
-void StoreDiff::tell(const Difference& difference) {
-  ++differences_;
+std::uint64_t StoreDiff::tell(const Difference& difference) {
   if (options_.found) options_.found(difference);
+  return differences_++;
 }
 
 }  // namespace partlog

@@ -35,7 +35,10 @@ struct DiffOptions {
   bool common_range = false;  // that one log begins or ends elsewhere is no difference
   bool configs = false;       // the settings of topics are compared
   bool epochs = false;        // the leader epochs of records are
+  // By partition, offset and field: of records when the first of a row is seen, with that one as the last.
   std::function<void(const Difference&)> found;
+  // That row is complete: the one `found` was given after `number` others.
+  std::function<void(std::uint64_t number, Offset last)> ended;
   const std::atomic<bool>* stop = nullptr;  // raised: ends after the records in hand
 };
 
@@ -54,7 +57,7 @@ class PARTLOG_EXPORT StoreDiff {
 
  private:
   friend class PartitionDiff;
-  void tell(const Difference& difference);
+  std::uint64_t tell(const Difference& difference);  // its number
 
   const Store& left_;
   const Store& right_;
