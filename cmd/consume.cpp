@@ -111,7 +111,7 @@ class Consume : public Command {
 };
 
 void Consume::declare(OptionSet& options) {
-  options.operands(operands_, "topic", 1);
+  options.operands(operands_, "topic", 0);
   declare_damage(options);
   declare_range(options);
   declare_form(options);
@@ -212,6 +212,7 @@ void Consume::declare_conflicts(OptionSet& options) {
 }
 
 void Consume::validate(const OptionSet&) {
+  if (operands_.empty()) throw UsageError(files_ ? "a segment file or partition directory is missing" : "a topic is missing");
   if (!files_) parse_addresses();
   validate_damage();
   validate_range();

@@ -148,7 +148,7 @@ void LogDump::batch_row(const BatchInfo& batch) {
   rows_.truth(batch.is_transactional());
   rows_.truth(batch.is_control());
   const auto horizon = batch.delete_horizon();
-  horizon ? rows_.number(horizon->value) : rows_.null();
+  rows_.time(horizon.value_or(no_timestamp));
   rows_.number(batch.position.value);
   rows_.time(batch.max_timestamp);
   rows_.word(timestamp_type_name(batch.timestamp_type()));

@@ -226,7 +226,7 @@ def batch_as_kafka_has_it(row, milliseconds):
                  "isTransactional", "isControl")
         head = ["%s: %s" % (name, _kafkas(row[name])) for name in names]
         horizon = row["deleteHorizonMs"]
-        head.append("deleteHorizonMs: " + ("OptionalLong.empty" if horizon is None else "OptionalLong[%d]" % horizon))
+        head.append("deleteHorizonMs: " + ("OptionalLong.empty" if horizon is None else "OptionalLong[%d]" % milliseconds(horizon)))
     tail = ["position: %d" % row["position"], "%s: %d" % (KAFKAS_TSTYPE[row["tstype"]], milliseconds(row["timestamp"]))]
     tail += ["%s: %s" % (name, _kafkas(row[name])) for name in ("size", "magic", "compresscodec", "crc", "isvalid")]
     return " ".join(head + tail)

@@ -175,6 +175,8 @@ class Cleaned(BrokerTest):
         self.assertIn(0, [b["count"] for b in batches])
         self.assertGreater(sum(r["value"] is None for r in everything), 5)
         self.assertTrue(any(b["isControl"] and b["deleteHorizonMs"] for b in batches))
+        for horizon in (b["deleteHorizonMs"] for b in batches if b["deleteHorizonMs"] is not None):
+            self.assertRegex(horizon, r"^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
 
     def test_appending_behind_it(self):
         self.expect_sound = False  # the reader that checks stores knows no holes
