@@ -387,7 +387,7 @@ class FiveSegments(VerifyTest):
             before = harness.tree(self.store)
         text = self.run_program("consume", "t", "-g", "h", *named, env={"PARTLOG_DIR": None}, status=4).text
         self.assertIn("partlog -d %s reset-offset --group h t:0 --to-latest --execute mends it)" % self.store, text)
-        subprocess.run(text.split("(")[1].split(" mends")[0].replace("partlog", harness.PROGRAM, 1), shell=True, check=True,
+        subprocess.run(text.split("have ended, ")[1].split(" mends")[0].replace("partlog", harness.PROGRAM, 1), shell=True, check=True,
                        stdout=subprocess.DEVNULL)
         self.clean()
 
