@@ -4,6 +4,7 @@
 
 #include "format/file_names.h"
 #include "format/properties.h"
+#include "inspect/unreadable.h"
 #include "os/directory.h"
 #include "partlog/error.h"
 #include "partlog/segment_file.h"
@@ -99,11 +100,16 @@ std::string Staging::make_kept() const {
   return kept;
 }
 
-// A file that is new gets the access of the last segment.
+// A file that is new, or whose old one even the repair may not read, gets the access of the last segment.
 void Staging::give_access(const std::string& name) const {
-  if (const auto old = os::status_of(target(name)); old && old->is_regular) return os::copy_access(target(name), path(name));
+  const auto is_model = [](const std::string& file) {
+    const auto status = os::status_of(file);
+    return status && status->is_regular &&
+           unless_unreadable([&] { return os::File::open(file, os::File::Mode::read).is_open(); }).value_or(false);
+  };
+  if (is_model(target(name))) return os::copy_access(target(name), path(name));
   const auto segments = segment_paths(partition_);
-  if (!segments.empty()) os::copy_access(segments.back().path, path(name));
+  if (!segments.empty() && is_model(segments.back().path)) os::copy_access(segments.back().path, path(name));
 }
 
 void Staging::replace(const std::string& name) const {
