@@ -114,6 +114,12 @@ class Repair {
     os::sync_directory(context_.directory);
   }
 
+  bool is_damaged(std::string_view name) const {
+    return std::any_of(findings_.begin(), findings_.end(), [&](const CheckFinding& finding) {
+      return finding.kind == Kind::damage && name_of(finding.file) == name;
+    });
+  }
+
   bool concerns_segments() const {
     return std::any_of(findings_.begin(), findings_.end(), [](const CheckFinding& finding) {
       return finding.kind != Kind::note && finding.file.ends_with(format::log_suffix);
@@ -124,7 +130,7 @@ class Repair {
   void plan() {
     state_ = context_.start();
     if (concerns_segments()) {
-      salvage_ = inspect::survey(context_, state_, missing(), options_.check);
+      salvage_ = inspect::survey(context_, state_, missing(), !is_damaged("leader-epoch-checkpoint"), options_.check);
       for (std::size_t i = salvage_.segments.size(); i-- > 0;) {
         if (!SegmentMaker(salvage_, i).is_right()) segments_.push_back(i);
       }

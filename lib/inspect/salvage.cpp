@@ -41,8 +41,10 @@ std::vector<format::EpochStart> epochs_of(const PartitionContext& context) {
 
 class Survey {
  public:
-  Survey(const PartitionContext& context, const LogState& known, const LostRanges& missing, const CheckOptions& options)
-      : options_(options), known_(known), missing_(missing), epochs_(epochs_of(context)) {
+  Survey(const PartitionContext& context, const LogState& known, const LostRanges& missing, bool epochs_are_right,
+         const CheckOptions& options)
+      : options_(options), known_(known), missing_(missing) {
+    if (epochs_are_right) epochs_ = epochs_of(context);
     result_.segments = segment_paths(context.directory);
   }
 
@@ -279,8 +281,9 @@ class BatchWriter {
   std::int64_t size_ = 0;
 };
 
-Salvage survey(const PartitionContext& context, const LogState& known, const LostRanges& missing, const CheckOptions& options) {
-  return Survey(context, known, missing, options).run();
+Salvage survey(const PartitionContext& context, const LogState& known, const LostRanges& missing, bool epochs_are_right,
+               const CheckOptions& options) {
+  return Survey(context, known, missing, epochs_are_right, options).run();
 }
 
 LostRanges merged(LostRanges ranges) {

@@ -35,7 +35,9 @@ struct Salvage {
 };
 
 // `missing`: offsets that are said to be missing, by ascending ones, apart from each other; a run does not reach over them.
-Salvage survey(const PartitionContext& context, const LogState& known, const LostRanges& missing, const CheckOptions& options);
+// `epochs_are_right`: leader-epoch-checkpoint tells which epoch a batch has whose own is another.
+Salvage survey(const PartitionContext& context, const LogState& known, const LostRanges& missing, bool epochs_are_right,
+               const CheckOptions& options);
 // The same ranges, by ascending offsets and apart from each other.
 LostRanges merged(LostRanges ranges);
 

@@ -217,6 +217,14 @@ class FiveSegments(VerifyTest):
                 put(changes)
                 self.assertEqual(len(self.check_repair(most)), most)
 
+    def test_a_wrong_checkpoint_of_epochs_beside_a_bad_batch(self):
+        """The batches are believed, not the checkpoint."""
+        with open(self.part + "/leader-epoch-checkpoint", "w", encoding="utf-8") as f:
+            f.write("0\n1\n7 0\n")
+        self.edit(self.logs[1], lambda data: data[:-20] + bytes([data[-20] ^ 1]) + data[-19:])
+        self.assertEqual(len(self.check_repair(BATCH)), BATCH)
+        self.assertEqual({r["epoch"] for r in self.consume_json()}, {0})
+
     def test_a_wrapper_at_the_end(self):
         """Of a compressed set of an old format, whose checksum is wrong, the last offset is known."""
         for form in ("v0-snappy", "v1-gzip"):
