@@ -378,6 +378,9 @@ class Damage(FilesTest):
             if position + size != os.path.getsize(path) or path == self.logs[-1]:
                 continue
             for byte in (0, 3, 7, 23, 24, 25, 26):  # of the offset, and of the difference of the last one's
+                claimed = first ^ 0x40 if byte == 7 else first
+                if claimed < len(self.whole) < claimed + end - first:  # it says that something lay behind the end, which is told, too
+                    continue
                 with open(path, "r+b") as f:
                     good = f.read()
                     f.seek(position + byte)
