@@ -38,6 +38,8 @@ class Delivery {
   // Reads some records of the cursor and hands on those that pass. Afterwards the cursor stands behind the last that was handed
   // on or left out. False: there was nothing to read, or the partition has failed and is done.
   virtual bool deliver(PartitionCursor& cursor) = 0;
+  // Whether deliver() takes microseconds, unless nobody takes what it gives.
+  virtual bool is_quick() const = 0;
   // Sends what waits on its way.
   virtual void flush() = 0;
   // Throws BrokenPipe if whoever takes the records has gone away.
@@ -88,6 +90,7 @@ class PrintDelivery : public Delivery {
   PrintDelivery(Filter& filter, Outcome& outcome, Options options, const OutputFormat& format, Output& output);
 
   bool deliver(PartitionCursor& cursor) override;
+  bool is_quick() const override { return true; }
   void flush() override { output_.flush(); }
   void require_taker() const override { output_.require_reader(); }
   int taker_descriptor() const override { return output_.descriptor(); }

@@ -27,6 +27,7 @@ class ExecDelivery : public Delivery {
   // Error(refused) if the command failed for good; the cursor then stands in front of the batch, and also if a signal asks us to
   // end.
   bool deliver(PartitionCursor& cursor) override;
+  bool is_quick() const override { return false; }
   void flush() override {}
   void require_taker() const override {}
   int taker_descriptor() const override { return -1; }
