@@ -250,14 +250,18 @@ class FourPartitions(groups.GroupTest):
         shared.produce([50] * 4)
         self.finish()
 
+    def three_join(self):
+        """Three members on four partitions, of which the first 50 records were delivered."""
+        for _ in range(3):
+            self.shared.join()
+        self.shared.wait_for_counts(2, 1, 1)
+        self.shared.produce([50] * 4)
+        self.shared.wait_for_delivery()
+
     def test_one_leaves(self):
         """What it had goes to the others at once, and what they had stays with them."""
         shared = self.shared
-        for _ in range(3):
-            shared.join()
-        shared.wait_for_counts(2, 1, 1)
-        shared.produce([50] * 4)
-        shared.wait_for_delivery()
+        self.three_join()
         before = shared.owners()
         leaver = max(shared.members, key=before.count)
         shared.produce([50] * 4)
@@ -273,11 +277,7 @@ class FourPartitions(groups.GroupTest):
     def test_one_is_killed(self):
         """Its partitions are taken over within a second of its death, and read on from the last commit."""
         shared = self.shared
-        for _ in range(3):
-            shared.join()
-        shared.wait_for_counts(2, 1, 1)
-        shared.produce([50] * 4)
-        shared.wait_for_delivery()
+        self.three_join()
         longest = 0.0
         for _ in range(harness.scaled(4)):
             before = shared.owners()
@@ -354,11 +354,7 @@ class FourPartitions(groups.GroupTest):
         """Three members, one is stopped, and of the others the one with most partitions is killed, so that the stopped one gets some
         of them. Returns the stopped one, its partition, and the other that is left."""
         shared = self.shared
-        for _ in range(3):
-            shared.join()
-        shared.wait_for_counts(2, 1, 1)
-        shared.produce([50] * 4)
-        shared.wait_for_delivery()
+        self.three_join()
         owners = shared.owners()
         victim = max(shared.members, key=owners.count)
         stopped, left = [name for name in sorted(shared.members) if name != victim]
