@@ -235,15 +235,21 @@ class Deliveries:
         return next_offset - first
 
     def turns(self, partition):
-        """In the order of their first offsets. Members are told apart, so it does not matter in which order their output was seen."""
+        """In the order of their first offsets. Members are told apart, so it does not matter in which order their output was seen.
+
+        A member's turn ends where another one is lost, too: it may go on where it had stopped, for the second time.
+        """
         latest, turns = {}, []
         for d in self.of[partition]:
             turn = latest.get(d.member)
-            if turn is None or d.offset != turn.last + 1:
+            if turn is None or d.offset != turn.last + 1 or self._lost_one_between(turn.ended, d.when):
                 turn = latest[d.member] = Turn(d)
                 turns.append(turn)
             turn.last, turn.ended = d.offset, d.when
         return sorted(turns, key=lambda turn: (turn.first, turn.began))
+
+    def _lost_one_between(self, begin, end):
+        return any(begin < when <= end for when, _, _ in self.losses)
 
     def check(self, partition, values):
         """Every stored record was delivered as it is stored; each turn begins where the one before it ended, or, if that one ended by
