@@ -23,8 +23,9 @@ namespace {
 
 constexpr const char* over_limit = "decompressed data is over the limit";
 
-// Output of unknown size: a vector that doubles whenever it is full, up to one byte more than the limit (the byte that proves
-// that the limit is not enough).
+// Output of unknown size: a vector that grows whenever it is full, up to one byte more than the limit (the byte that proves that
+// the limit is not enough). A large one must not be there twice while it is moved: memory for several times its size is asked
+// for, which is not taken before it is used.
 class BoundedOutput {
  public:
   // `hint` is what the output may well come to; no promise, and never more than 32 times the input believed.
@@ -40,7 +41,12 @@ class BoundedOutput {
   std::size_t used() const { return used_; }
   void advance(std::size_t n) { used_ += n; }
   void grow_if_full() {
-    if (room() == 0) out_.resize(std::min(most_, 2 * out_.size()));
+    if (room() > 0) return;
+    constexpr std::size_t large = 8 << 20;
+    const auto size = out_.size();
+    const auto wanted = std::min(most_, size + std::min(size, large));
+    if (size >= large && wanted > out_.capacity()) out_.reserve(std::min(most_, 8 * size));
+    out_.resize(wanted);
   }
   bool over() const { return used_ == most_; }
   void finish() { out_.resize(used_); }
@@ -59,12 +65,10 @@ struct Destroyer {
 template <class Context, auto Destroy>
 using ContextHolder = std::unique_ptr<Context, Destroyer<Context, Destroy>>;
 
-// Appends `bound` bytes to `out`, lets `fill` write there, keeps as many as it returns.
-template <class Fill>
-void append_bounded(std::vector<char>& out, std::size_t bound, Fill fill) {
-  const std::size_t before = out.size();
-  out.resize(before + bound);
-  out.resize(before + fill(out.data() + before));
+std::size_t size_of(Pieces pieces) {
+  std::size_t size = 0;
+  for (const auto& piece : pieces) size += piece.size();
+  return size;
 }
 
 // --- gzip ---
@@ -113,16 +117,20 @@ z_stream& inflate_stream() {
   return *stream;
 }
 
-void compress_gzip(std::optional<int> level, std::span<const char> data, std::vector<char>& out) {
+std::size_t compress_gzip(std::optional<int> level, Pieces data, RawBuffer& out, std::size_t used) {
   z_stream& stream = deflate_stream(level.value_or(Z_DEFAULT_COMPRESSION));
-  append_bounded(out, deflateBound(&stream, data.size()), [&](char* to) {
-    stream.next_in = as_zlib(data.data());
-    stream.avail_in = static_cast<uInt>(data.size());
-    stream.next_out = as_zlib(to);
-    stream.avail_out = static_cast<uInt>(deflateBound(&stream, data.size()));
-    PARTLOG_CHECK(deflate(&stream, Z_FINISH) == Z_STREAM_END);
-    return stream.total_out;
-  });
+  const auto bound = deflateBound(&stream, size_of(data));
+  out.grow(used + bound);
+  stream.next_out = as_zlib(out.data() + used);
+  stream.avail_out = static_cast<uInt>(bound);
+  for (const auto& piece : data) {
+    const bool last = &piece == &data.back();
+    stream.next_in = as_zlib(piece.data());
+    stream.avail_in = static_cast<uInt>(piece.size());
+    const int status = deflate(&stream, last ? Z_FINISH : Z_NO_FLUSH);
+    PARTLOG_CHECK(status == (last ? Z_STREAM_END : Z_OK) && stream.avail_in == 0);
+  }
+  return used + stream.total_out;
 }
 
 const char* decompress_gzip(std::span<const char> data, BoundedOutput& out) {
@@ -160,23 +168,59 @@ bool starts_with_xerial_magic(std::span<const char> data) {
   return std::string_view(data.data(), data.size()).starts_with(xerial_magic);
 }
 
-void compress_snappy(std::span<const char> data, std::vector<char>& out) {
-  const std::size_t blocks = (data.size() + xerial_block_size - 1) / xerial_block_size;
-  const std::size_t bound = xerial_header_size + blocks * (4 + snappy::MaxCompressedLength(xerial_block_size));
-  append_bounded(out, bound, [&](char* const start) {
-    std::memcpy(start, xerial_magic.data(), xerial_magic.size());
-    store_big_endian(start + 8, std::int32_t{1});
-    store_big_endian(start + 12, std::int32_t{1});
-    char* to = start + xerial_header_size;
-    for (std::size_t at = 0; at < data.size(); at += xerial_block_size) {
-      const auto block = data.subspan(at, std::min(xerial_block_size, data.size() - at));
-      std::size_t size;
-      snappy::RawCompress(block.data(), block.size(), to + 4, &size);
-      store_big_endian(to, static_cast<std::int32_t>(size));
-      to += 4 + size;
+// Cuts pieces into blocks. What reaches over the end of a piece is put together in a place of its own.
+class Blocks {
+ public:
+  explicit Blocks(Pieces pieces) : pieces_(pieces) {}
+
+  // Empty at the end, and only there; valid until the next call.
+  std::span<const char> next() {
+    while (!pieces_.empty() && at_ == pieces_.front().size()) next_piece();
+    if (pieces_.empty()) return {};
+    const auto rest = pieces_.front().subspan(at_);
+    if (rest.size() >= xerial_block_size || pieces_.size() == 1) return take(xerial_block_size);
+    together_.clear();
+    while (!pieces_.empty() && together_.size() < xerial_block_size) {
+      const auto part = take(xerial_block_size - together_.size());
+      together_.insert(together_.end(), part.begin(), part.end());
+      if (at_ == pieces_.front().size()) next_piece();
     }
-    return static_cast<std::size_t>(to - start);
-  });
+    return together_;
+  }
+
+ private:
+  void next_piece() {
+    pieces_ = pieces_.subspan(1);
+    at_ = 0;
+  }
+  std::span<const char> take(std::size_t most) {
+    const auto rest = pieces_.front().subspan(at_);
+    const auto taken = rest.first(std::min(most, rest.size()));
+    at_ += taken.size();
+    return taken;
+  }
+
+  Pieces pieces_;
+  std::size_t at_ = 0;  // in the first piece
+  std::vector<char> together_;
+};
+
+std::size_t compress_snappy(Pieces data, RawBuffer& out, std::size_t used) {
+  const std::size_t blocks = (size_of(data) + xerial_block_size - 1) / xerial_block_size;
+  out.grow(used + xerial_header_size + blocks * (4 + snappy::MaxCompressedLength(xerial_block_size)));
+  char* const start = out.data() + used;
+  std::memcpy(start, xerial_magic.data(), xerial_magic.size());
+  store_big_endian(start + 8, std::int32_t{1});
+  store_big_endian(start + 12, std::int32_t{1});
+  char* to = start + xerial_header_size;
+  Blocks cut(data);
+  for (auto block = cut.next(); !block.empty(); block = cut.next()) {
+    std::size_t size;
+    snappy::RawCompress(block.data(), block.size(), to + 4, &size);
+    store_big_endian(to, static_cast<std::int32_t>(size));
+    to += 4 + size;
+  }
+  return static_cast<std::size_t>(to - out.data());
 }
 
 // One block appended to `out`. A copy of three bytes yields 64 at most: more than 22 times the input is a lie.
@@ -213,17 +257,34 @@ const char* decompress_snappy(std::span<const char> data, std::size_t limit, std
 
 // --- LZ4 frames ---
 
-void compress_lz4(std::optional<int> level, std::span<const char> data, std::vector<char>& out) {
+LZ4F_cctx& lz4_compressor() {
+  thread_local ContextHolder<LZ4F_cctx, LZ4F_freeCompressionContext> context;
+  LZ4F_cctx* fresh = nullptr;
+  if (context == nullptr && LZ4F_isError(LZ4F_createCompressionContext(&fresh, LZ4F_VERSION))) throw std::bad_alloc();
+  if (fresh != nullptr) context.reset(fresh);
+  return *context;
+}
+
+std::size_t compress_lz4(std::optional<int> level, Pieces data, RawBuffer& out, std::size_t used) {
   LZ4F_preferences_t preferences{};
   preferences.frameInfo.blockSizeID = LZ4F_max64KB;
   preferences.frameInfo.blockMode = LZ4F_blockIndependent;
   preferences.compressionLevel = level.value_or(0);
-  const std::size_t bound = LZ4F_compressFrameBound(data.size(), &preferences);
-  append_bounded(out, bound, [&](char* to) {
-    const std::size_t size = LZ4F_compressFrame(to, bound, data.data(), data.size(), &preferences);
+  preferences.autoFlush = 1;  // each piece ends with a block: nothing is kept back
+  std::size_t bound = LZ4F_HEADER_SIZE_MAX + LZ4F_compressBound(0, &preferences);
+  for (const auto& piece : data) bound += LZ4F_compressBound(piece.size(), &preferences);
+  out.grow(used + bound);
+  LZ4F_cctx& context = lz4_compressor();
+  const std::size_t end = used + bound;
+  const auto advance = [&used](std::size_t size) {
     PARTLOG_CHECK(!LZ4F_isError(size));
-    return size;
-  });
+    used += size;
+  };
+  advance(LZ4F_compressBegin(&context, out.data() + used, end - used, &preferences));
+  for (const auto& piece : data)
+    advance(LZ4F_compressUpdate(&context, out.data() + used, end - used, piece.data(), piece.size(), nullptr));
+  advance(LZ4F_compressEnd(&context, out.data() + used, end - used, nullptr));
+  return used;
 }
 
 // A context that has ended a frame can begin another; one that was left in the midst of one, by a fault, is not used again.
@@ -298,15 +359,31 @@ ZSTD_CCtx& zstd_compressor() {
   return *context;
 }
 
-void compress_zstd(std::optional<int> level, std::span<const char> data, std::vector<char>& out) {
+std::size_t compress_zstd(std::optional<int> level, Pieces data, RawBuffer& out, std::size_t used) {
   ZSTD_CCtx& context = zstd_compressor();
-  const std::size_t bound = ZSTD_compressBound(data.size());
-  append_bounded(out, bound, [&](char* to) {
-    const std::size_t size =
-        ZSTD_compressCCtx(&context, to, bound, data.data(), data.size(), level.value_or(ZSTD_CLEVEL_DEFAULT));
+  const auto total = size_of(data);
+  const std::size_t bound = ZSTD_compressBound(total);
+  out.grow(used + bound);
+  ZSTD_CCtx_reset(&context, ZSTD_reset_session_and_parameters);
+  ZSTD_CCtx_setParameter(&context, ZSTD_c_compressionLevel, level.value_or(ZSTD_CLEVEL_DEFAULT));
+  char* const to = out.data() + used;
+  if (data.size() == 1) {  // which needs no buffers of its own
+    const std::size_t size = ZSTD_compress2(&context, to, bound, data[0].data(), total);
     PARTLOG_CHECK(!ZSTD_isError(size));
-    return size;
-  });
+    return used + size;
+  }
+  ZSTD_CCtx_setPledgedSrcSize(&context, total);
+  ZSTD_outBuffer packed{to, bound, 0};
+  for (const auto& piece : data) {
+    ZSTD_inBuffer in{piece.data(), piece.size(), 0};
+    const auto end = &piece == &data.back() ? ZSTD_e_end : ZSTD_e_continue;
+    std::size_t left;
+    do {
+      left = ZSTD_compressStream2(&context, &packed, &in, end);
+      PARTLOG_CHECK(!ZSTD_isError(left));
+    } while (in.pos < in.size || (end == ZSTD_e_end && left != 0));
+  }
+  return used + packed.pos;
 }
 
 using ZstdDecompressor = ContextHolder<ZSTD_DCtx, ZSTD_freeDCtx>;
@@ -359,21 +436,19 @@ constexpr std::size_t max_data_size = 0x7fffffff;
 
 }  // namespace
 
-void compress(Compression codec, std::optional<int> level, std::span<const char> data, std::vector<char>& out) {
-  PARTLOG_CHECK(data.size() <= max_data_size);
+std::size_t compress(Compression codec, std::optional<int> level, Pieces data, RawBuffer& out, std::size_t used) {
+  PARTLOG_CHECK(!data.empty() && size_of(data) <= max_data_size);
   switch (codec) {
     case Compression::gzip:
-      return compress_gzip(level, data, out);
+      return compress_gzip(level, data, out, used);
     case Compression::snappy:
-      return compress_snappy(data, out);
+      return compress_snappy(data, out, used);
     case Compression::lz4:
-      return compress_lz4(level, data, out);
-    case Compression::zstd:
-      return compress_zstd(level, data, out);
-    case Compression::none:
-      break;
+      return compress_lz4(level, data, out, used);
+    default:
+      PARTLOG_CHECK(codec == Compression::zstd);
+      return compress_zstd(level, data, out, used);
   }
-  PARTLOG_CHECK(codec > Compression::none && codec <= Compression::zstd);
 }
 
 std::string decompress(Compression codec, std::span<const char> data, std::size_t limit, std::vector<char>& out,

@@ -9,12 +9,17 @@
 #include <string_view>
 #include <vector>
 
+#include "base/raw_buffer.h"
 #include "partlog/types.h"
 
 namespace partlog::format {
 
-// Appends the compressed form of `data` to `out`. Level nullopt: the codec's default. The codec must not be none.
-void compress(Compression codec, std::optional<int> level, std::span<const char> data, std::vector<char>& out);
+// Bytes in pieces that follow one another.
+using Pieces = std::span<const std::span<const char>>;
+
+// Puts the compressed form of `data` behind the first `used` bytes of `out`; returns where it ends. Level nullopt: the codec's
+// default. The codec must not be none.
+std::size_t compress(Compression codec, std::optional<int> level, Pieces data, RawBuffer& out, std::size_t used);
 
 // LZ4 in messages of format v0 has a frame header checksum that was computed over the wrong bytes; by newer clients it is right
 // (KIP-57).

@@ -13,22 +13,33 @@ namespace partlog::format {
 namespace {
 
 constexpr std::int16_t log_append_time_bit = 8;
-constexpr std::size_t most_kept = 16 << 20;  // of the memory that a large record wanted
+constexpr std::size_t most_kept = 16 << 20;       // of the memory that a large record wanted
+constexpr std::size_t least_elsewhere = 1 << 20;  // of bytes that are not worth a copy
 
-std::span<const char> checksummed(std::span<const char> batch) { return batch.subspan(field::attributes); }
+void set_checksum(const BatchBytes& batch) {
+  auto crc = crc32c(batch.front.subspan(field::attributes));
+  for (const auto& piece : batch.rest) crc = crc32c_extend(crc, piece);
+  store_big_endian(batch.front.data() + field::crc, crc);
+}
 
 }  // namespace
 
-void set_offset_and_epoch(std::span<char> batch, Offset base_offset, std::int32_t leader_epoch) {
-  store_big_endian(batch.data() + field::base_offset, base_offset.value);
-  store_big_endian(batch.data() + field::leader_epoch, leader_epoch);
+std::size_t BatchBytes::size() const {
+  std::size_t size = front.size();
+  for (const auto& piece : rest) size += piece.size();
+  return size;
 }
 
-void set_log_append_time(std::span<char> batch, Timestamp now) {
-  char* const attributes = batch.data() + field::attributes;
+void set_offset_and_epoch(const BatchBytes& batch, Offset base_offset, std::int32_t leader_epoch) {
+  store_big_endian(batch.front.data() + field::base_offset, base_offset.value);
+  store_big_endian(batch.front.data() + field::leader_epoch, leader_epoch);
+}
+
+void set_log_append_time(const BatchBytes& batch, Timestamp now) {
+  char* const attributes = batch.front.data() + field::attributes;
   store_big_endian(attributes, static_cast<std::int16_t>(load_big_endian<std::int16_t>(attributes) | log_append_time_bit));
-  store_big_endian(batch.data() + field::max_timestamp, now.value);
-  store_big_endian(batch.data() + field::crc, crc32c(checksummed(batch)));
+  store_big_endian(batch.front.data() + field::max_timestamp, now.value);
+  set_checksum(batch);
 }
 
 // Out of line: once per doubling, not once per record.
@@ -40,12 +51,32 @@ void BatchBuilder::grow(std::size_t room) {
 
 void BatchBuilder::add_with_any_length(const Record& record) {
   char* const start = buffer_.data() + used_;
-  char* const end = write_body(write_varint(start, static_cast<std::int64_t>(body_size(record))), record);
+  char* const end = write_body(write_varint(start, static_cast<std::int64_t>(body_size(record))), record, put_copy);
   used_ += static_cast<std::size_t>(end - start);
 }
 
-void BatchBuilder::write_header(char* batch, std::size_t size, Compression compression) const {
+void BatchBuilder::add_only(const Record& record) {
+  PARTLOG_CHECK(empty());
+  std::size_t copied = max_overhead;
+  for (const auto size : {record.key.size(), record.value.size(), std::size_t{record.headers.size}}) {
+    if (size < least_elsewhere) copied += size;
+  }
+  if (used_ + copied > buffer_.capacity()) grow(copied);
+  char* const start = buffer_.data() + used_;
+  char* const body = write_varint(start, static_cast<std::int64_t>(body_size(record)));
+  char* const end = write_body(body, record, [this](char* to, const char* bytes, std::size_t size) {
+    if (size < least_elsewhere) return put_copy(to, bytes, size);
+    elsewhere_.push_back({static_cast<std::size_t>(to - buffer_.data()), {bytes, size}});
+    elsewhere_bytes_ += size;
+    return to;
+  });
+  used_ += static_cast<std::size_t>(end - start);
+}
+
+void BatchBuilder::write_header(const BatchBytes& bytes, Compression compression) const {
+  const auto size = bytes.size();
   PARTLOG_CHECK(size <= max_batch_size);
+  char* const batch = bytes.front.data();
   store_big_endian(batch + field::base_offset, std::int64_t{0});
   store_big_endian(batch + field::batch_length, static_cast<std::int32_t>(size - batch_prefix_size));
   store_big_endian(batch + field::leader_epoch, std::int32_t{0});
@@ -58,7 +89,7 @@ void BatchBuilder::write_header(char* batch, std::size_t size, Compression compr
   store_big_endian(batch + field::producer_epoch, std::int16_t{-1});
   store_big_endian(batch + field::base_sequence, std::int32_t{-1});
   store_big_endian(batch + field::record_count, count_);
-  store_big_endian(batch + field::crc, crc32c(checksummed({batch, size})));
+  set_checksum(bytes);
 }
 
 // A value and nothing else, of a size that makes the record's length a varint of two bytes.
@@ -115,31 +146,50 @@ std::size_t BatchBuilder::add_run(std::span<const Record> records, std::size_t l
   return added;
 }
 
-std::span<char> BatchBuilder::finish(std::size_t max_size) {
+BatchBytes BatchBuilder::pieces() {
+  BatchBytes batch(std::span(buffer_.data(), elsewhere_.empty() ? used_ : elsewhere_[0].before));
+  for (std::size_t i = 0; i < elsewhere_.size(); ++i) {
+    const auto begin = elsewhere_[i].before;
+    const auto end = i + 1 < elsewhere_.size() ? elsewhere_[i + 1].before : used_;
+    batch.rest.push_back(elsewhere_[i].bytes);
+    batch.rest.emplace_back(buffer_.data() + begin, end - begin);
+  }
+  return batch;
+}
+
+BatchBytes BatchBuilder::finish_in_pieces(std::size_t max_size) {
   PARTLOG_CHECK(count_ > 0);
-  std::span<char> batch(buffer_.data(), used_);
-  auto compression = used_ <= most_unpacked_bytes ? settings_.compression : Compression::none;
+  auto batch = pieces();
+  auto compression = size() <= most_unpacked_bytes ? settings_.compression : Compression::none;
   if (compression != Compression::none) {
-    compressed_.resize(batch_header_size);
-    compress(compression, settings_.level, batch.subspan(batch_header_size), compressed_);
-    if (compressed_.size() <= max_size || used_ > max_size) {
-      batch = compressed_;
+    std::vector<std::span<const char>> records{batch.front.subspan(batch_header_size)};
+    records.insert(records.end(), batch.rest.begin(), batch.rest.end());
+    const auto compressed = compress(compression, settings_.level, records, compressed_, batch_header_size);
+    if (compressed <= max_size || size() > max_size) {
+      batch = std::span(compressed_.data(), compressed);
     } else {
       compression = Compression::none;
     }
   }
-  write_header(batch.data(), batch.size(), compression);
+  write_header(batch, compression);
   return batch;
+}
+
+std::span<char> BatchBuilder::finish(std::size_t max_size) {
+  PARTLOG_CHECK(elsewhere_.empty());
+  return finish_in_pieces(max_size).front;
 }
 
 void BatchBuilder::clear() {
   used_ = batch_header_size;
+  elsewhere_.clear();
+  elsewhere_bytes_ = 0;
   count_ = 0;
   max_timestamp_ = no_timestamp;
 }
 
 void BatchBuilder::clear_for(std::int64_t position) {
-  if (buffer_.capacity() > most_kept) release();
+  if (std::max(buffer_.capacity(), compressed_.capacity()) > most_kept) release();
   clear();
   buffer_.align_with(position);
 }
@@ -147,7 +197,7 @@ void BatchBuilder::clear_for(std::int64_t position) {
 void BatchBuilder::release() {
   clear();
   buffer_.release();
-  std::vector<char>().swap(compressed_);
+  compressed_.release();
 }
 
 namespace {

@@ -20,11 +20,22 @@
 
 namespace partlog::format {
 
-// Sets base offset and leader epoch of a whole batch: the 12 bytes outside its checksum.
-void set_offset_and_epoch(std::span<char> batch, Offset base_offset, std::int32_t leader_epoch);
+// A whole batch, of which large parts may lie elsewhere.
+struct BatchBytes {
+  BatchBytes() = default;
+  BatchBytes(std::span<char> whole) : front(whole) {}
+
+  std::size_t size() const;
+
+  std::span<char> front;  // begins with the whole header
+  std::vector<std::span<const char>> rest;
+};
+
+// Sets base offset and leader epoch of a batch: the 12 bytes outside its checksum.
+void set_offset_and_epoch(const BatchBytes& batch, Offset base_offset, std::int32_t leader_epoch);
 
 // Turns a built batch into one with append-time stamps: attribute bit, max_timestamp, checksum.
-void set_log_append_time(std::span<char> batch, Timestamp now);
+void set_log_append_time(const BatchBytes& batch, Timestamp now);
 
 struct CompressionSettings {
   Compression compression = Compression::none;
@@ -32,7 +43,7 @@ struct CompressionSettings {
 };
 
 // Collects records and turns them into one batch. Not thread safe. Memory: the largest batch built so far, twice with
-// compression.
+// compression, up to some 16 MiB of it kept for the next.
 //
 // Keeping to Kafka's max.message.bytes, which counts the whole batch as stored, is the caller's: add_within() (or size() plus
 // size_of()) where the batch is not compressed, else the size of what finish() returns.
@@ -64,15 +75,20 @@ class BatchBuilder {
   bool add_within(const Record& record, std::size_t limit);
   // Adds records from the front as long as size() does not come out larger than `limit`; returns how many. The cheapest way.
   std::size_t add_run(std::span<const Record> records, std::size_t limit);
+  // Adds the first and only record of a batch; its large parts are not copied, and must stay as long as what
+  // finish_in_pieces() returns is used.
+  void add_only(const Record& record);
   bool empty() const { return count_ == 0; }
   std::int32_t count() const { return count_; }
   // Bytes of the batch so far, header included, before compression.
-  std::size_t size() const { return used_; }
+  std::size_t size() const { return used_ + elsewhere_bytes_; }
   Timestamp max_timestamp() const { return max_timestamp_; }
 
   // The finished batch with base offset 0, leader epoch 0 and its checksum; valid until the next add or clear. The records stay
   // until clear(). There must be one at least. Where compression makes it larger than
   // `max_size` it is left out, if that helps; and always where size() is over most_unpacked_bytes.
+  BatchBytes finish_in_pieces(std::size_t max_size = max_batch_size);
+  // The same in one piece, for a batch that add_only() was not used for.
   std::span<char> finish(std::size_t max_size = max_batch_size);
   void clear();  // keeps the buffer
   // Clears, and lays the next batch out for being written at this position of a file; a wrong guess only costs time.
@@ -106,18 +122,32 @@ class BatchBuilder {
            zigzagged_size(zigzagged_length(record.key)) + zigzagged_size(zigzagged_length(record.value)) +
            varint_size(record.headers.count) + payload_size(record);
   }
+  static char* put_copy(char* to, const char* bytes, std::size_t size) {
+    copy_bytes(to, bytes, size);
+    return to + size;
+  }
   static bool is_plain(const Record& record);
   std::size_t add_plain_run(std::span<const Record> records, std::size_t limit);
-  char* write_body(char* to, const Record& record);
+  template <class Put>
+  char* write_body(char* to, const Record& record, Put put);
   void add_with_any_length(const Record& record);
   void grow(std::size_t room);
-  void write_header(char* batch, std::size_t size, Compression compression) const;
+  void write_header(const BatchBytes& batch, Compression compression) const;
+  BatchBytes pieces();
+
+  // Bytes that were not copied, and before what position of the buffer they belong.
+  struct Elsewhere {
+    std::size_t before;
+    std::span<const char> bytes;
+  };
 
   CompressionSettings settings_;
   Timestamp default_timestamp_ = no_timestamp;
   RawBuffer buffer_;  // the header's place, then records
   std::size_t used_ = batch_header_size;
-  std::vector<char> compressed_;
+  std::vector<Elsewhere> elsewhere_;
+  std::size_t elsewhere_bytes_ = 0;
+  RawBuffer compressed_;
   std::int32_t count_ = 0;
   Timestamp base_timestamp_;
   Timestamp max_timestamp_ = no_timestamp;
@@ -134,7 +164,7 @@ inline void BatchBuilder::add(const Record& record) {
   // Such a length, as nearly every record has, is filled in once the record is written.
   char* const start = buffer_.data() + used_;
   char* const body = start + length_size;
-  char* const end = write_body(body, record);
+  char* const end = write_body(body, record, put_copy);
   write_zigzagged(start, 2 * static_cast<std::uint64_t>(end - body));
   used_ += static_cast<std::size_t>(end - start);
 }
@@ -145,8 +175,9 @@ inline bool BatchBuilder::add_within(const Record& record, std::size_t limit) {
   return true;
 }
 
-// Everything but the length; counts the record.
-inline char* BatchBuilder::write_body(char* to, const Record& record) {
+// Everything but the length; counts the record. `put` puts bytes in at a place and returns where the next ones go.
+template <class Put>
+inline char* BatchBuilder::write_body(char* to, const Record& record, Put put) {
   const Timestamp timestamp = time_of(record);
   const std::uint64_t time = zigzagged_time(timestamp);
   const std::int32_t count = count_;
@@ -157,14 +188,11 @@ inline char* BatchBuilder::write_body(char* to, const Record& record) {
   to = write_zigzagged(to, time);
   to = write_varint(to, count);
   to = write_zigzagged(to, zigzagged_length(record.key));
-  if (record.key.size() > 0) copy_bytes(to, record.key.data(), record.key.size());
-  to += record.key.size();
+  if (record.key.size() > 0) to = put(to, record.key.data(), record.key.size());
   to = write_zigzagged(to, zigzagged_length(record.value));
-  copy_bytes(to, record.value.data(), record.value.size());
-  to += record.value.size();
+  to = put(to, record.value.data(), record.value.size());
   to = write_varint(to, record.headers.count);
-  if (record.headers.size > 0) copy_bytes(to, record.headers.data, record.headers.size);
-  return to + record.headers.size;
+  return record.headers.size > 0 ? put(to, record.headers.data, record.headers.size) : to;
 }
 
 // Decodes the records of one batch of any format whose header has no fault and whose checksum matches. Every length is checked,

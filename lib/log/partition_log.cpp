@@ -38,6 +38,16 @@ bool may_be_of_lost_lock(const Error& error) {
   return std::ranges::find(signs, error.system_error()) != signs.end();
 }
 
+bool is_same(std::span<const char> stored, const format::BatchBytes& batch) {
+  if (stored.size() != batch.size() || !std::ranges::equal(stored.first(batch.front.size()), batch.front)) return false;
+  stored = stored.subspan(batch.front.size());
+  for (const auto& piece : batch.rest) {
+    if (!std::ranges::equal(stored.first(piece.size()), piece)) return false;
+    stored = stored.subspan(piece.size());
+  }
+  return true;
+}
+
 void sleep_10_to_50_ms() {
   thread_local std::minstd_rand random(std::random_device{}());
   std::this_thread::sleep_for(std::chrono::milliseconds(10 + random() % 41));
@@ -55,7 +65,7 @@ PartitionLog::PartitionLog(PartitionDirectory directory, PartitionLogOptions opt
 
 PartitionLog::~PartitionLog() { give_back_space(); }
 
-PartitionLog::Appended PartitionLog::append(std::span<char> batch) {
+PartitionLog::Appended PartitionLog::append(const format::BatchBytes& batch) {
   auto guard = lock_.lock(options_.lock_wait);
   std::optional<Place> place;
   try {
@@ -69,13 +79,13 @@ PartitionLog::Appended PartitionLog::append(std::span<char> batch) {
   }
 }
 
-PartitionLog::Appended PartitionLog::append_locked(std::span<char> batch, os::FileLock::Guard& guard,
+PartitionLog::Appended PartitionLog::append_locked(const format::BatchBytes& batch, os::FileLock::Guard& guard,
                                                    std::optional<Place>& place) {
   check_appendable();
   refresh_tail();
   place = Place{tail_->base, tail_->end, tail_->next, tail_->end == 0};
   if (options_.log_append_time) format::set_log_append_time(batch, os::clock().now());
-  const auto header = format::read_batch_header(batch);
+  const auto header = format::read_batch_header(batch.front);
   if (tail_->next.value > std::numeric_limits<std::int64_t>::max() - header.last_offset_delta - 1) {
     throw Error(ErrorCode::refused, options_.name + ": the batch would reach beyond the last possible offset");
   }
@@ -86,15 +96,15 @@ PartitionLog::Appended PartitionLog::append_locked(std::span<char> batch, os::Fi
   }
   const auto first = tail_->next;
   format::set_offset_and_epoch(batch, first, epoch_);
-  write(batch, format::read_batch_header(batch), guard);
+  write(batch, format::read_batch_header(batch.front), guard);
   const auto end = tail_->end;
-  if (directory_.on_network()) finish_network_append(guard, format::read_batch_header(batch), place->position);
+  if (directory_.on_network()) finish_network_append(guard, format::read_batch_header(batch.front), place->position);
   return {first, rolling, end};
 }
 
 // A system error of a network file system may be no more than the sign that this host was paused, or cut off, for longer than its
 // lease: the lock is another's by now, or was meanwhile.
-void PartitionLog::report_failed_append(const Error& error, const std::optional<Place>& place, std::span<const char> batch,
+void PartitionLog::report_failed_append(const Error& error, const std::optional<Place>& place, const format::BatchBytes& batch,
                                         os::FileLock::Guard& guard) const {
   const bool lost = error.code() == ErrorCode::fenced;
   if (!lost && (!directory_.on_network() || error.system_error() == 0 || is_no_space(error))) throw Error(error);
@@ -111,7 +121,7 @@ void PartitionLog::report_failed_append(const Error& error, const std::optional<
 }
 
 bool PartitionLog::was_overtaken(const os::FileLock::Guard& guard, const std::optional<Place>& place,
-                                 std::span<const char> batch) const {
+                                 const format::BatchBytes& batch) const {
   if (!directory_.on_network()) return false;
   if (!guard.still_held()) return true;
   try {
@@ -122,18 +132,18 @@ bool PartitionLog::was_overtaken(const os::FileLock::Guard& guard, const std::op
 }
 
 // Whether another batch than this one stands at its place, or a segment was begun there.
-bool PartitionLog::went_on_behind(const Place& place, std::span<const char> batch) const {
+bool PartitionLog::went_on_behind(const Place& place, const format::BatchBytes& batch) const {
   os::File::open(directory_.path(), os::File::Mode::read);
   if (!place.begun && is_there(place.next)) return true;
   return is_followed(place, batch);
 }
 
 // Whether others have appended to that segment: a batch that is not this one, or anything behind it.
-bool PartitionLog::is_followed(const Place& place, std::span<const char> batch) const {
+bool PartitionLog::is_followed(const Place& place, const format::BatchBytes& batch) const {
   const auto file = os::File::open(directory_.segment(place.base).log(), os::File::Mode::read);
   BatchScanner scanner(file, place.position, place.next, scan_window_bytes);
   if (scanner.next() != Scan::batch) return false;
-  return !std::ranges::equal(scanner.batch(), batch) || scanner.next() == Scan::batch;
+  return !is_same(scanner.batch(), batch) || scanner.next() == Scan::batch;
 }
 
 // A roll may have begun a segment although others had gone on in the one before it: it is empty, and begins below the end of the
@@ -529,11 +539,16 @@ void PartitionLog::close_tail() {
   if (directory_.on_network()) tail_->file.sync_data();
 }
 
-void PartitionLog::write(std::span<const char> batch, const format::BatchHeader& header, const os::FileLock::Guard& guard) {
+void PartitionLog::write(const format::BatchBytes& batch, const format::BatchHeader& header, const os::FileLock::Guard& guard) {
   auto& tail = *tail_;
   preallocate(header.size());
   try {
-    tail.file.write_at(batch, tail.end);
+    tail.file.write_at(batch.front, tail.end);
+    auto at = tail.end + static_cast<std::int64_t>(batch.front.size());
+    for (const auto& piece : batch.rest) {
+      tail.file.write_at(piece, at);
+      at += static_cast<std::int64_t>(piece.size());
+    }
   } catch (const Error&) {
     take_back(tail.end, guard);
     throw;

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "format/record_batch.h"
 #include "log/partition_directory.h"
 #include "log/segment_index.h"
 #include "os/file.h"
@@ -48,7 +49,7 @@ class PartitionLog {
   // process sees the batch whole or not at all. On an Error nothing of it is stored, unless it says that the offsets are in
   // doubt. On a network file system it is durable on return, locally only after sync(); Error(fenced) there: this host lost the
   // lock in the middle, and others have appended meanwhile.
-  Appended append(std::span<char> batch);
+  Appended append(const format::BatchBytes& batch);
 
   // Makes everything up to the last batch appended here durable, also what other processes wrote before it. Blocks for the
   // device. A failure is an Error(io) naming the offsets in doubt; the partition then refuses appends. Error(not_found) if the
@@ -86,13 +87,13 @@ class PartitionLog {
   };
   enum class Behind { writer, restart };  // who may have left an invalid tail: a writer that died, or a restart of the host
 
-  Appended append_locked(std::span<char> batch, os::FileLock::Guard& guard, std::optional<Place>& place);
-  bool was_overtaken(const os::FileLock::Guard& guard, const std::optional<Place>& place, std::span<const char> batch) const;
-  bool went_on_behind(const Place& place, std::span<const char> batch) const;
-  bool is_followed(const Place& place, std::span<const char> batch) const;
+  Appended append_locked(const format::BatchBytes& batch, os::FileLock::Guard& guard, std::optional<Place>& place);
+  bool was_overtaken(const os::FileLock::Guard& guard, const std::optional<Place>& place, const format::BatchBytes& batch) const;
+  bool went_on_behind(const Place& place, const format::BatchBytes& batch) const;
+  bool is_followed(const Place& place, const format::BatchBytes& batch) const;
   void withdraw_segment(const Place& place, os::FileLock::Guard& guard) const noexcept;
   void remove_empty_segment(Offset base) const;
-  [[noreturn]] void report_failed_append(const Error& error, const std::optional<Place>& place, std::span<const char> batch,
+  [[noreturn]] void report_failed_append(const Error& error, const std::optional<Place>& place, const format::BatchBytes& batch,
                                          os::FileLock::Guard& guard) const;
   void require_in_place() const;
   void check_appendable() const;
@@ -120,7 +121,7 @@ class PartitionLog {
   bool must_roll(const format::BatchHeader& header) const;
   void roll(Place& end, const os::FileLock::Guard& guard);
   void close_tail();
-  void write(std::span<const char> batch, const format::BatchHeader& header, const os::FileLock::Guard& guard);
+  void write(const format::BatchBytes& batch, const format::BatchHeader& header, const os::FileLock::Guard& guard);
   void take_back(std::int64_t end, const os::FileLock::Guard& guard) noexcept;
   void finish_network_append(os::FileLock::Guard& guard, const format::BatchHeader& header, std::int64_t position);
   void preallocate(std::int64_t size);

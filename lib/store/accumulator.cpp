@@ -45,10 +45,11 @@ Accumulator::Settings Accumulator::settings_of(const Topic& topic, const Produce
   return s;
 }
 
-Accumulator::Accumulator(const Topic& topic, const ProducerOptions& options, Full full)
+Accumulator::Accumulator(const Topic& topic, const ProducerOptions& options, Storing storing, Full full)
     : topic_(topic),
       partition_(options.partition),
       settings_(settings_of(topic, options)),
+      storing_(storing),
       full_(std::move(full)),
       batches_(static_cast<std::size_t>(topic.partitions)),
       sticky_(first_partition(topic, options.partition)) {
@@ -75,6 +76,21 @@ void Accumulator::append(std::span<const Record> records, std::span<const std::u
     taken_.bytes += bytes;
     batch.bytes += bytes;
     i += added;
+    if (storing_ == Storing::at_once && batch.builder.size() > settings_.target_batch) store(batch);
+  }
+}
+
+// A record that has a batch of its own: it is not copied, so it was not taken if it cannot be stored.
+void Accumulator::store(WaitingBatch& batch) {
+  try {
+    full_(batch);
+  } catch (...) {
+    if (!batch.builder.empty()) {
+      taken_ = batch.before;
+      batch.builder.clear();
+      emptied(batch);
+    }
+    throw;
   }
 }
 
@@ -136,7 +152,10 @@ std::size_t Accumulator::add(WaitingBatch& batch, std::span<const Record> record
 std::size_t Accumulator::add_alone(WaitingBatch& batch, const Record& record) {
   const auto size = batch.builder.size() + batch.builder.size_of(record);
   if (size > settings_.max_batch && !fits_compressed(record, size)) throw_too_large(size);
-  batch.builder.add(record);
+  if (storing_ == Storing::at_once)
+    batch.builder.add_only(record);
+  else
+    batch.builder.add(record);
   return 1;
 }
 
@@ -176,8 +195,8 @@ bool Accumulator::fits_compressed(const Record& record, std::size_t size) const 
   if (settings_.compression == Compression::none || size > format::BatchBuilder::most_unpacked_bytes) return false;
   format::BatchBuilder alone({settings_.compression, settings_.level});
   alone.set_default_timestamp(now_);
-  alone.add(record);
-  return alone.finish().size() <= settings_.max_batch;
+  alone.add_only(record);
+  return alone.finish_in_pieces().size() <= settings_.max_batch;
 }
 
 void Accumulator::throw_too_large(std::size_t size) const {

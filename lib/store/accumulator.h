@@ -21,12 +21,12 @@ namespace partlog {
 struct WaitingBatch {
   int partition = 0;
   format::BatchBuilder builder;
-  Progress before;           // the input before its first record
-  std::uint64_t bytes = 0;   // input size of its records
-  std::span<char> finished;  // by the builder; empty: not yet
+  Progress before;              // the input before its first record
+  std::uint64_t bytes = 0;      // input size of its records
+  format::BatchBytes finished;  // by the builder; empty: not yet
 
-  std::span<char> finish(std::size_t max_size) {
-    if (finished.empty()) finished = builder.finish(max_size);
+  const format::BatchBytes& finish(std::size_t max_size) {
+    if (finished.front.empty()) finished = builder.finish_in_pieces(max_size);
     return finished;
   }
 };
@@ -36,8 +36,11 @@ class Accumulator {
   // A batch that takes no more: has to be left empty, with emptied() called.
   using Full = std::function<void(WaitingBatch&)>;
 
+  // Whether `full` stores a batch before it returns. Then large records are not copied.
+  enum class Storing { at_once, later };
+
   // Error(invalid_argument) for a partition out of range.
-  Accumulator(const Topic& topic, const ProducerOptions& options, Full full);
+  Accumulator(const Topic& topic, const ProducerOptions& options, Storing storing, Full full);
 
   // What records with no_timestamp get from now on.
   void set_time(Timestamp now);
@@ -84,6 +87,7 @@ class Accumulator {
   std::size_t run_length(std::span<const Record> records) const;
   std::size_t add(WaitingBatch& batch, std::span<const Record> records);
   std::size_t add_alone(WaitingBatch& batch, const Record& record);
+  void store(WaitingBatch& batch);
   WaitingBatch& batch_of(int partition);
   int partition_for(const Record& record) const;
   int require_partition(std::int32_t n) const;
@@ -95,6 +99,7 @@ class Accumulator {
   const Topic topic_;
   const std::optional<int> partition_;
   const Settings settings_;
+  const Storing storing_;
   const Full full_;
   std::vector<std::unique_ptr<WaitingBatch>> batches_;
   int sticky_;

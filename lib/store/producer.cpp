@@ -38,7 +38,7 @@ Progress operator+(Progress one, Progress other) { return {one.records + other.r
 class RecordAccumulator::Impl {
  public:
   Impl(const Topic& topic, const ProducerOptions& options)
-      : accumulator_(topic, options, [this](WaitingBatch& batch) { seal(batch); }) {}
+      : accumulator_(topic, options, Accumulator::Storing::later, [this](WaitingBatch& batch) { seal(batch); }) {}
 
   void append(std::span<const Record> records, std::span<const std::uint32_t> input_sizes,
               std::span<const std::int32_t> partitions) {
@@ -85,7 +85,7 @@ class Producer::Impl {
         topic_(topic),
         options_(std::move(options)),
         flush_messages_(topic.config.number("flush.messages")),
-        accumulator_(topic_, options_, [this](WaitingBatch& batch) { this->store(batch); }),
+        accumulator_(topic_, options_, Accumulator::Storing::at_once, [this](WaitingBatch& batch) { this->store(batch); }),
         partitions_(static_cast<std::size_t>(topic.partitions)) {
     open(accumulator_.sticky());  // where nothing may be written says so before any input is taken
   }

@@ -270,9 +270,10 @@ void codecs(std::span<const char> bytes) {
   std::vector<char> out;
   if (format::decompress(codec, data, limit, out).empty()) require(out.size() <= limit, "more was unpacked than allowed");
   format::decompress(codec, data, limit, out, format::Lz4HeaderChecksum::ignored);
-  std::vector<char> packed;
-  format::compress(codec, {}, data, packed);
-  require(format::decompress(codec, packed, limit, out).empty() && view(out) == view(data),
+  RawBuffer packed;
+  const std::span<const char> pieces[] = {data};
+  const auto size = format::compress(codec, {}, pieces, packed, 0);
+  require(format::decompress(codec, {packed.data(), size}, limit, out).empty() && view(out) == view(data),
           "what was packed is not what comes out");
 }
 

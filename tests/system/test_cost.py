@@ -194,17 +194,25 @@ class Memory(harness.Test):
         self.assertEqual(self.values(), [])
 
     def test_large_records(self):
-        """64 MiB plus the largest batch; `produce` has the line that it is made of besides."""
+        """64 MiB plus the largest batch."""
         size = 80 << 20
         self.create("t", max_message_bytes=size)
-        with_line = self.LIMIT + 2 * size
         text = "import sys\nfor _ in range(3): sys.stdout.buffer.write(%s)"
-        line = "b'y'*%d+b'\\n'" % (size - 1000)
-        json_line = "b'{\"value\":\"'+b'y'*%d+b'\"}\\n'" % (size - 1000)
-        self.check("produce 80 MiB records", ["produce", "t", "--sync", "none"], limit=with_line, source=self.source(text % line))
-        self.check("produce -J 80 MiB records", ["produce", "t", "-J"], limit=with_line, source=self.source(text % json_line))
+        inputs = {(): "b'y'*%d+b'\\n'" % (size - 1000),
+                  ("-K:",): "b'k'*%d+b':'+b'y'*%d+b'\\n'" % (size // 2, size // 2 - 1000),
+                  ("-J",): "b'{\"value\":\"'+b'y'*%d+b'\"}\\n'" % (size - 1000)}
+        for args, line in inputs.items():
+            self.check("produce 80 MiB records " + " ".join(args), ["produce", "t", "--sync", "none", *args], limit=self.LIMIT + size,
+                       source=self.source(text % line))
         for args in ((), ("-J",), ("-f", "%s{hex}"), ("-f", "%k%s{json}")):
             self.check("consume 80 MiB records " + " ".join(args), ["consume", "t", *args], limit=self.LIMIT + size)
+        unpacked = 60 << 20
+        for codec in ("gzip", "snappy", "lz4", "zstd"):
+            self.create(codec, compression_type=codec, max_message_bytes=size)
+            self.check("produce 60 MiB records with " + codec, ["produce", codec, "--sync", "none"], limit=self.LIMIT + unpacked // 2,
+                       source=self.source(text % ("b'y'*%d+b'\\n'" % unpacked)))
+            self.check("consume 60 MiB records with " + codec, ["consume", codec], limit=self.LIMIT + unpacked)
+            self.run_program("delete-topic", codec, "--yes")  # the test's own reader would unpack it in memory
         broken = "import sys\nsys.stdout.buffer.write(b'{\"value\":\"'+b'y'*%d)" % (4 * size)
         self.check("produce -J, a line that does not end", ["produce", "t", "-J"], limit=self.LIMIT + 4 * size, status=1,
                    source=self.source(broken))

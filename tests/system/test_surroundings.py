@@ -256,7 +256,7 @@ class FullFileSystems(harness.Test):
         if harness.IS_SANITIZED:
             self.skipTest("a sanitizer needs address space of its own")
         self.create("t", "-c", "max.message.bytes=1000000000")
-        limit = 200 << 20
+        limit = 100 << 20
         result = self.produce(b"first\n" * 5 + b"x" * (150 << 20) + b"\n", "--batch-size", "10", topic="t", status=1,
                               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
         self.assertEqual(result.text.count("out of memory"), 1)

@@ -10,11 +10,17 @@ namespace {
 constexpr Compression codecs[] = {Compression::gzip, Compression::snappy, Compression::lz4, Compression::zstd};
 constexpr std::size_t plenty = 64 << 20;
 
+std::string compressed_pieces(Compression codec, const std::vector<std::span<const char>>& data, std::optional<int> level = {}) {
+  RawBuffer out;
+  out.grow(1);
+  *out.data() = '>';
+  const auto end = compress(codec, level, data, out, 1);
+  EXPECT_EQ(*out.data(), '>');  // what was there stays
+  return {out.data() + 1, out.data() + end};
+}
+
 std::string compressed(Compression codec, std::string_view data, std::optional<int> level = {}) {
-  std::vector<char> out{'>'};
-  compress(codec, level, data, out);
-  EXPECT_EQ(out[0], '>');  // appended to what was there
-  return {out.begin() + 1, out.end()};
+  return compressed_pieces(codec, {data}, level);
 }
 
 // The data, or "fault: " and what is wrong.
@@ -80,6 +86,24 @@ TEST(Codec, ReadsSeveralMembersBlocksAndFrames) {
   EXPECT_EQ(decompressed(Compression::snappy, xerial_hello + test::from_hex("00000007") + raw_snappy_hello), "hellohello");
   EXPECT_EQ(decompressed(Compression::snappy, xerial_header), "");
   EXPECT_EQ(decompressed(Compression::lz4, lz4_hello + lz4_hello), "fault: there are bytes behind the LZ4 frame");
+}
+
+TEST(Codec, PiecesAreOneText) {
+  auto random = test::random_source();
+  std::string data = test::random_bytes(random, 300'000);
+  data.replace(100'000, 100'000, std::string(100'000, 'x'));
+  for (const Compression codec : codecs) {
+    for (const std::size_t size : {1u, 7u, 32767u, 32768u, 32769u, 65536u, 131072u, 299'999u}) {
+      std::vector<std::span<const char>> pieces;
+      // Many small ones take long: after some of them comes the rest.
+      for (std::size_t at = 0; at < data.size();) {
+        const auto length = pieces.size() < 100 ? std::min(size, data.size() - at) : data.size() - at;
+        pieces.emplace_back(data.data() + at, length);
+        at += length;
+      }
+      EXPECT_EQ(decompressed(codec, compressed_pieces(codec, pieces)), data) << codec_name(codec) << size;
+    }
+  }
 }
 
 TEST(Codec, ComesBackAtEverySizeAndLevel) {

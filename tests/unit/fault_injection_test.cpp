@@ -248,6 +248,31 @@ TEST_F(FaultTest, ShortWriteOnAFullDiskIsTakenBack) {
   EXPECT_EQ(read_all(store_, topic_).values(), (std::vector<std::string>{"first", "second"}));
 }
 
+// Its bytes are the caller's, who may let go of them once append() has returned.
+TEST_F(FaultTest, LargeRecordThatCannotBeStoredIsNotTaken) {
+  topic_ = make_topic({{"max.message.bytes", "5000000"}});
+  TestProducer producer(store_, topic_);
+  producer.append("first");
+  const auto before = contents_of(segment_path(topic_, 0));
+  {
+    const std::string large(3 << 20, 'l');
+    Record record;
+    record.value = Bytes(large);
+    for (int piece = 1; piece <= 3; ++piece) {
+      FailingSystem faulty(FailingSystem::Count::writes);
+      faulty.shorten_write(piece, ENOSPC);
+      os::ScopedSystem scoped(faulty);
+      EXPECT_THROW(producer.producer->append({&record, 1}), Error);
+      EXPECT_TRUE(faulty.fired());
+      EXPECT_EQ(producer.producer->taken(), 1u);
+      EXPECT_EQ(producer.producer->progress().records, 1u);
+    }
+  }
+  EXPECT_EQ(contents_of(segment_path(topic_, 0)), before);
+  producer.append("second");
+  EXPECT_EQ(read_all(store_, topic_).values(), (std::vector<std::string>{"first", "second"}));
+}
+
 TEST_F(FaultTest, ShortWriteThatCannotBeTakenBackIsATornTail) {
   topic_ = make_topic();
   {

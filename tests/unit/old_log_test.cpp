@@ -61,6 +61,13 @@ Piece batch(const std::vector<std::int64_t>& offsets) {
   return piece;
 }
 
+std::string gzipped(std::string_view data) {
+  RawBuffer out;
+  const std::span<const char> pieces[] = {data};
+  const auto size = format::compress(Compression::gzip, {}, pieces, out, 0);
+  return {out.data(), size};
+}
+
 // The same wrapper with nothing of its messages in plain view.
 Piece compressed_well(const Piece& wrapper) {
   const int magic = wrapper.bytes[16];
@@ -68,11 +75,8 @@ Piece compressed_well(const Piece& wrapper) {
   for (const auto& r : wrapper.records) {
     set += encoded({magic == 0 ? r.offset : r.offset - wrapper.records.front().offset, magic, 0, r.timestamp, r.key, r.value});
   }
-  std::vector<char> value;
-  format::compress(Compression::gzip, {}, set, value);
   const auto last = wrapper.records.back();
-  return {encoded({last.offset, magic, gzip, last.timestamp, std::nullopt, std::string(value.begin(), value.end())}),
-          wrapper.records};
+  return {encoded({last.offset, magic, gzip, last.timestamp, std::nullopt, gzipped(set)}), wrapper.records};
 }
 
 std::string bytes_of(const std::vector<Piece>& pieces) {
@@ -294,10 +298,8 @@ TEST_F(OldLogTest, DamageInsideAWrapper) {
 
 // It is looked into by the scanner and by the decoder, each within the limit.
 TEST_F(OldLogTest, DecompressionBomb) {
-  std::vector<char> bomb;
-  format::compress(Compression::gzip, {}, std::string(20u << 20, 'x'), bomb);
   const auto first = message(1, 0, "a");
-  const auto bad = encoded({2, 1, gzip, t0, std::nullopt, std::string(bomb.begin(), bomb.end())});
+  const auto bad = encoded({2, 1, gzip, t0, std::nullopt, gzipped(std::string(20u << 20, 'x'))});
   put(first.bytes + bad + message(1, 3, "b").bytes);
   const auto seen = read_all(store_, topic_, 0, {.window_bytes = 4096, .decompression_limit = 1 << 20});
   EXPECT_EQ(seen.error, ErrorCode::damaged);

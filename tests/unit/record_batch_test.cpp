@@ -298,6 +298,45 @@ TEST(BatchBuilder, CompressedBatchesComeBack) {
   }
 }
 
+std::string joined(const BatchBytes& batch) {
+  std::string all = text(batch.front);
+  for (const auto& piece : batch.rest) all.append(piece.data(), piece.size());
+  EXPECT_EQ(all.size(), batch.size());
+  return all;
+}
+
+TEST(BatchBuilder, WhatIsNotCopiedMakesTheSameBatch) {
+  const std::string small(1000, 's'), large(3 << 20, 'l');
+  HeaderBuilder headers;
+  for (int large_parts = 0; large_parts < 8; ++large_parts) {
+    const auto part = [&](int bit) { return Bytes((large_parts & bit) != 0 ? large : small); };
+    headers.clear();
+    headers.add("name", part(4));
+    Record record;
+    record.key = part(1);
+    record.value = part(2);
+    record.headers = headers.block();
+    record.timestamp = Timestamp{5};
+    for (const auto codec : {Compression::none, Compression::gzip, Compression::snappy, Compression::lz4, Compression::zstd}) {
+      BatchBuilder copying({codec, {}}), referring({codec, {}});
+      copying.add(record);
+      referring.add_only(record);
+      EXPECT_EQ(referring.size(), copying.size());
+      const auto batch = referring.finish_in_pieces();
+      EXPECT_EQ(decoded(joined(batch)).records, decoded(text(copying.finish())).records);
+      EXPECT_TRUE(checksum_matches(read_batch_header(joined(batch)), joined(batch)));
+      if (codec != Compression::none) continue;
+      EXPECT_EQ(joined(batch), text(copying.finish()));
+      EXPECT_EQ(batch.rest.empty(), large_parts == 0);
+      set_log_append_time(batch, Timestamp{777});
+      EXPECT_TRUE(checksum_matches(read_batch_header(joined(batch)), joined(batch)));
+      referring.clear();
+      referring.add(record);
+      EXPECT_EQ(text(referring.finish()), text(copying.finish())) << "nothing is left of the one before";
+    }
+  }
+}
+
 TEST(BatchBuilder, CompressionThatMakesABatchTooLargeIsLeftOut) {
   auto random = test::random_source();
   BatchBuilder builder({Compression::gzip, {}});
@@ -324,7 +363,7 @@ TEST(BatchHeader, FieldsAndPatches) {
   EXPECT_TRUE(h.is_transactional() && h.is_control() && h.has_delete_horizon());
   EXPECT_TRUE(checksum_matches(h, batch));
 
-  set_offset_and_epoch(batch, Offset{5}, 9);
+  set_offset_and_epoch(std::span(batch), Offset{5}, 9);
   EXPECT_EQ(test::to_hex(batch.substr(0, 16)),
             "000000000000000500000031"
             "00000009");
@@ -335,7 +374,7 @@ TEST(BatchHeader, LogAppendTimeStampsAllRecords) {
   BatchBuilder builder;
   add_all(builder, {{0, 1000, "a", "1", {}}, {1, 2000, "b", "2", {}}});
   std::string batch = text(builder.finish());
-  set_log_append_time(batch, Timestamp{777});
+  set_log_append_time(std::span(batch), Timestamp{777});
   const BatchHeader h = read_batch_header(batch);
   EXPECT_TRUE(checksum_matches(h, batch));
   EXPECT_EQ(h.attributes, 8);
