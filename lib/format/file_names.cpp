@@ -99,12 +99,17 @@ std::string members_path(const std::string& group_directory) { return join(group
 std::string member_lock_path(const std::string& group_directory, std::string_view member) {
   return join(members_path(group_directory), member).append(lock_suffix);
 }
-std::optional<std::string> parse_member_lock_name(std::string_view name) {
-  if (!name.ends_with(lock_suffix)) return std::nullopt;
-  name.remove_suffix(lock_suffix.size());
+std::string member_table_path(const std::string& group_directory, std::string_view member) {
+  return join(members_path(group_directory), member).append(table_suffix);
+}
+static std::optional<std::string> parse_member_name(std::string_view name, std::string_view suffix) {
+  if (!name.ends_with(suffix)) return std::nullopt;
+  name.remove_suffix(suffix.size());
   if (!name_fault(name).empty()) return std::nullopt;
   return std::string(name);
 }
+std::optional<std::string> parse_member_lock_name(std::string_view name) { return parse_member_name(name, lock_suffix); }
+std::optional<std::string> parse_member_table_name(std::string_view name) { return parse_member_name(name, table_suffix); }
 std::string offsets_path(const std::string& group_directory) { return join(group_directory, "offsets"); }
 std::string topic_offsets_path(const std::string& group_directory, std::string_view topic) {
   return join(offsets_path(group_directory), topic);

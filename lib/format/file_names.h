@@ -13,6 +13,7 @@ inline constexpr std::string_view log_suffix = ".log";
 inline constexpr std::string_view index_suffix = ".index";
 inline constexpr std::string_view time_index_suffix = ".timeindex";
 inline constexpr std::string_view lock_suffix = ".lock";
+inline constexpr std::string_view table_suffix = ".tmp";
 
 // 20 digits and the suffix: segment_file_name({7}, log_suffix) is "00000000000000000007.log".
 std::string segment_file_name(Offset base, std::string_view suffix);
@@ -56,8 +57,11 @@ std::string group_lock_path(const std::string& group_directory);
 std::string group_properties_path(const std::string& group_directory);
 std::string members_path(const std::string& group_directory);
 std::string member_lock_path(const std::string& group_directory, std::string_view member);
+// The table of members before it is put in place, as this member wrote it.
+std::string member_table_path(const std::string& group_directory, std::string_view member);
 // The member of exactly such a file name; nullopt for anything else.
 std::optional<std::string> parse_member_lock_name(std::string_view name);
+std::optional<std::string> parse_member_table_name(std::string_view name);
 std::string offsets_path(const std::string& group_directory);
 std::string topic_offsets_path(const std::string& group_directory, std::string_view topic);
 std::string offset_file_path(const std::string& group_directory, std::string_view topic, int partition);

@@ -254,7 +254,7 @@ class GroupChange::Impl {
  public:
   Impl(group::GroupFiles files, std::optional<std::chrono::milliseconds> lock_timeout) : files_(std::move(files)) {
     wait_.timeout = lock_timeout;
-    lock_ = files_.lock(wait_);
+    lock_.emplace(files_.lock(wait_));
   }
 
   void require_no_owner(const std::string& topic) {
@@ -282,8 +282,8 @@ class GroupChange::Impl {
   void reset(const Topic& topic, int partition, Offset offset) {
     require_partition(topic, partition);
     require_free(topic.name);
-    require_unclaimed(topic.name, partition);
     const auto lock = files_.lock_offset(topic.name, partition, wait_);
+    require_unclaimed(topic.name, partition);
     group::require_current(topic);
     const auto cuts = group::cuts_of(topic, partition, files_.on_network());
     files_.store_offset(topic.name, partition,
@@ -293,9 +293,9 @@ class GroupChange::Impl {
 
   bool remove_offset(const std::string& topic, int partition) {
     require_free(topic);
-    require_unclaimed(topic, partition);
     if (!os::status_of_link(format::offset_file_path(files_.directory(), topic, partition))) return false;
     const auto lock = files_.lock_offset(topic, partition, wait_);
+    require_unclaimed(topic, partition);
     return files_.remove_offset(topic, partition);
   }
 
@@ -332,6 +332,8 @@ class GroupChange::Impl {
     return *members_;
   }
 
+  // Under the offset lock. A member claims first and asks for that lock then, to read the position: one that is not seen here
+  // reads what we write.
   void require_unclaimed(const std::string& topic, int partition) const {
     const auto owner = files_.owner(topic, partition);
     if (owner) fail_busy(topic + ":" + std::to_string(partition) + " is consumed by ", *owner);
@@ -347,7 +349,7 @@ class GroupChange::Impl {
 
   group::GroupFiles files_;
   os::LockWait wait_;
-  os::FileLock::Guard lock_;
+  std::optional<group::GroupLock> lock_;
   std::optional<std::vector<MemberInfo>> members_;
   std::vector<std::string> free_;
 };

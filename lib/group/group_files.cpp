@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <set>
 #include <utility>
 
 #include "format/file_names.h"
@@ -21,27 +22,73 @@ Error with_hint(const Error& error, const std::string& hint) {
   return {error.code(), error.what() + ("; " + hint), error.system_error()};
 }
 
+// At whether the one who has group.lock was stopped.
+constexpr std::chrono::milliseconds between_looks{50};
+
 bool is_permission(const Error& error) { return error.system_error() == EACCES || error.system_error() == EPERM; }
 
 }  // namespace
 
 void GroupFiles::fail_deleted() const { throw Error(ErrorCode::not_found, "group \"" + name_ + "\" was deleted"); }
 
-os::FileLock::Guard GroupFiles::lock(os::LockWait wait) const {
-  wait.poll = network_;
+// Again and again, until an attempt at the file that now stands at the path gives a lock of what still stands there.
+template <class Attempt>
+GroupLock GroupFiles::lock_by(Attempt attempt) const {
   const auto path = format::group_lock_path(directory_);
   for (;;) {
     try {
-      const auto file = os::FileLock::open(path, false);
-      auto guard = file.lock(wait);
+      auto file = os::FileLock::open(path, false);
+      std::optional<os::FileLock::Guard> guard = attempt(file);
+      if (!guard) continue;
       // On a network file system only an open sees what another host has done to the directory.
       if (network_) os::File::open(directory_, os::File::Mode::read);
-      if (file.in_place()) return guard;
+      if (file.in_place()) return {std::move(file), *std::move(guard), network_};
     } catch (const Error& error) {
       if (error.code() == ErrorCode::not_found) fail_deleted();
       throw;
     }
   }
+}
+
+GroupLock GroupFiles::lock(os::LockWait wait) const {
+  wait.poll = network_;
+  return lock_by([&](const os::FileLock& file) { return file.lock(wait); });
+}
+
+GroupLock GroupFiles::lock_as_member(os::LockWait wait) const {
+  wait.poll = network_;
+  const auto timeout = wait.timeout;
+  auto left = timeout;
+  return lock_by([&](const os::FileLock& file) -> std::optional<os::FileLock::Guard> {
+    wait.timeout = left ? std::min(*left, between_looks) : between_looks;
+    if (auto guard = file.try_lock(wait)) return guard;
+    if (pass_by(file)) return std::nullopt;
+    if (left && *left <= between_looks) file.fail_busy(*timeout);
+    if (left) *left -= between_looks;
+    return std::nullopt;
+  });
+}
+
+// The lock stays with whoever has it where it cannot be passed by.
+bool GroupFiles::pass_by(const os::FileLock& lock) const {
+  // In this order: the path never names a file again that was replaced.
+  const auto is_due = [&] { return is_held_by_stopped_member() && lock.in_place(); };
+  try {
+    return is_due() && os::renew_empty_file(lock.path(), is_due);
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// A member has its member file locked before it asks for group.lock, and until it has let go of it.
+bool GroupFiles::is_held_by_stopped_member() const {
+  const auto holder = os::lock_holder(format::group_lock_path(directory_));
+  if (!holder || *holder == 0 || !os::is_stopped(*holder)) return false;
+  const auto ids = member_files();
+  const auto part = "-" + std::to_string(*holder) + "-";
+  return std::any_of(ids.begin(), ids.end(), [&](const auto& id) {
+    return id.find(part) != std::string::npos && os::lock_holder(format::member_lock_path(directory_, id)) == holder;
+  });
 }
 
 // Made with the directories below the group's, if need be (git keeps no empty ones), but not with the group's, which may be on
@@ -159,8 +206,9 @@ MemberTable GroupFiles::table() const {
   }
 }
 
-void GroupFiles::store_table(const MemberTable& table) const {
-  os::replace_locked_file(format::group_properties_path(directory_), format_member_table(table), false);
+void GroupFiles::store_table(const MemberTable& table, const std::string& member) const {
+  os::replace_file_through(format::member_table_path(directory_, member), format::group_properties_path(directory_),
+                           format_member_table(table));
 }
 
 bool GroupFiles::is_alive(const std::string& member) const {
@@ -187,11 +235,17 @@ std::vector<std::string> GroupFiles::member_files() const {
   } catch (const Error& error) {
     if (error.code() != ErrorCode::not_found) throw;
   }
-  std::vector<std::string> ids;
+  std::set<std::string> ids;
   for (const auto& name : names) {
-    if (auto id = format::parse_member_lock_name(name)) ids.push_back(*std::move(id));
+    if (auto id = format::parse_member_lock_name(name)) ids.insert(*std::move(id));
+    if (auto id = format::parse_member_table_name(name)) ids.insert(*std::move(id));
   }
-  return ids;
+  return {ids.begin(), ids.end()};
+}
+
+void GroupFiles::remove_member_files(const std::string& id) const {
+  os::remove_file(format::member_table_path(directory_, id));
+  os::remove_file(format::member_lock_path(directory_, id));
 }
 
 std::vector<MemberInfo> GroupFiles::live_members() const {

@@ -17,6 +17,22 @@ namespace partlog::group {
 
 inline constexpr std::size_t most_table_bytes = 64 << 20;
 
+// group.lock, held.
+class GroupLock {
+ public:
+  // False once others have it: this process was stopped and they passed it by, or this host was away. What was read under it may
+  // have changed, and is not to be written.
+  bool is_ours() const { return file_.in_place() && (!network_ || guard_.still_held()); }
+
+ private:
+  friend class GroupFiles;
+  GroupLock(os::FileLock file, os::FileLock::Guard guard, bool network)
+      : file_(std::move(file)), guard_(std::move(guard)), network_(network) {}
+  os::FileLock file_;
+  os::FileLock::Guard guard_;
+  bool network_;
+};
+
 // Of one group. Knows no more than a path: cheap to make.
 class GroupFiles {
  public:
@@ -28,7 +44,12 @@ class GroupFiles {
   bool on_network() const { return network_; }
 
   // group.lock, of the group that now stands at the path. Error(not_found) if there is none.
-  os::FileLock::Guard lock(os::LockWait wait) const;
+  GroupLock lock(os::LockWait wait) const;
+  // The same for a member, which changes nothing but the table of members, and looks whether the lock is still its own before it
+  // does. It passes by a member of this host that was stopped while it had the lock: the file is replaced, and the new one
+  // locked. The stopped one finds that out when it goes on. Never anybody else who has the lock, nor a process of another host
+  // (over NFS), of which nothing is known.
+  GroupLock lock_as_member(os::LockWait wait) const;
   // The lock in front of an offset file; made if absent.
   os::FileLock::Guard lock_offset(const std::string& topic, int partition, os::LockWait wait) const;
   // What lock_offset() would throw because of what stands in its way.
@@ -43,19 +64,25 @@ class GroupFiles {
 
   // As stored, dead members included.
   MemberTable table() const;
-  // Under group.lock.
-  void store_table(const MemberTable& table) const;
+  // Under group.lock. Whole, also where the lock was lost in this very moment: no other member uses the same temporary file.
+  void store_table(const MemberTable& table, const std::string& member) const;
   // Whether the process of a member lives (it may be this one). Never where something else stands in the member file's place.
   bool is_alive(const std::string& member) const;
   MemberTable live_table() const;
   // Under group.lock: the live members, none also where the table is damaged but nobody lives who could stand in it.
   std::vector<MemberInfo> live_members() const;
-  // The ids of all member files; none where there is no directory.
+  // The ids of all who have files among the members; none where there is no directory.
   std::vector<std::string> member_files() const;
+  // What there is of a dead member.
+  void remove_member_files(const std::string& id) const;
   // See Group::owner.
   std::optional<MemberInfo> owner(const std::string& topic, int partition) const;
 
  private:
+  template <class Attempt>
+  GroupLock lock_by(Attempt attempt) const;
+  bool pass_by(const os::FileLock& lock) const;
+  bool is_held_by_stopped_member() const;
   os::FileLock open_lock(const std::string& parent, const std::string& path) const;
   void make_part(const std::string& directory) const;
   void require_no_obstacles(const std::string& parent) const;

@@ -189,6 +189,7 @@ class GroupMember::Impl {
       update(Intent::leave, farewell());
     } catch (const Error&) {
     }
+    withdraw();
     member_.unlock();
   }
 
@@ -286,8 +287,10 @@ class GroupMember::Impl {
     for (const auto& partition : partitions) awaited_since_.emplace(partition, now);
   }
 
+  // The member file comes first: who is stopped while it has group.lock is told by it as a member, and passed by.
   void join() {
     try {
+      become_new_member();
       update(Intent::join, wait());
     } catch (...) {
       withdraw();
@@ -295,7 +298,8 @@ class GroupMember::Impl {
     }
   }
 
-  // Not in the table, so nobody misses the file; whoever finds it without us sweeps it.
+  // Once we are not in the table, nobody misses the file; where we still are, others find us dead. Not before group.lock is free:
+  // see join(). Whoever finds it without us sweeps it.
   void withdraw() {
     if (!member_file_) return;
     try {
@@ -307,11 +311,18 @@ class GroupMember::Impl {
   // Changes the table, under group.lock, if there is something to change: dead members are dropped, we enter or leave, and the
   // partitions are assigned anew.
   void update(Intent intent, const os::LockWait& wait) {
-    const auto lock = files_.lock(wait);
+    while (!try_update(intent, wait)) {
+    }
+  }
+
+  // False, and nothing was written, if group.lock was given to others meanwhile, because we were stopped. They may still get it
+  // between the last look at it and the rename that puts our table in place of theirs. That costs a rebalance and no more, since
+  // it is the claims that count: whoever is missing enters again, whoever is dead is dropped, and generations go on rising.
+  bool try_update(Intent intent, const os::LockWait& wait) {
+    const auto lock = files_.lock_as_member(wait);
     auto table = stored_table();
     bool changed = drop_dead(table);
     if (intent == Intent::leave) {
-      os::remove_file(member_file_->path());
       changed |= std::erase_if(table.members, [&](const auto& member) { return member.id == id_; }) > 0;
     } else if (intent == Intent::join || table.find(id_) == nullptr) {
       enter(table, intent);
@@ -321,11 +332,13 @@ class GroupMember::Impl {
       changed = true;
     }
     changed |= refresh_topics(table);
-    if (!changed) return;
+    if (!changed) return true;
     assign(table);
     table.generation = std::max(table.generation, table_.generation) + 1;
-    files_.store_table(table);
+    if (!lock.is_ours()) return false;
+    files_.store_table(table, id_);
     sweep_member_files(table);
+    return true;
   }
 
   // Others have got what we did not take, because we were stopped. Not if we could not.
@@ -355,8 +368,9 @@ class GroupMember::Impl {
       throw Error(ErrorCode::refused, "group \"" + files_.name() + "\": its members use the assignor " + table.assignor +
                                           ", not " + std::string(assignor) + "; " + group::describe(table.members.front()));
     }
-    // Our file may be gone: this host was away for so long that another one took us for dead. Ids are never used again.
-    if (!member_.owns() || !member_.still_held() || !member_file_->in_place()) become_new_member();
+    // Our file may be gone: somebody found it before it was locked, or this host was away for so long that another one took us
+    // for dead. Ids are never used again.
+    if (!member_file_->in_place() || (store_.on_network() && !member_.still_held())) become_new_member();
     MemberInfo self;
     self.id = id_;
     self.host = os::host_name();
@@ -368,7 +382,7 @@ class GroupMember::Impl {
     std::sort(table.members.begin(), table.members.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
   }
 
-  // Under group.lock: a member file that nobody has locked is taken for a dead member's.
+  // Outside of group.lock the file may be taken for a dead member's before it is locked; enter() looks whether it was.
   void become_new_member() {
     member_.unlock();
     id_ = new_member_id();
@@ -381,9 +395,9 @@ class GroupMember::Impl {
   // Member files of processes that died, or were killed before they stood in the table. What cannot be swept is in nobody's way.
   void sweep_member_files(const group::MemberTable& table) {
     for (const auto& id : files_.member_files()) {
-      if (table.find(id) != nullptr) continue;
+      if (id == id_ || table.find(id) != nullptr) continue;
       try {
-        if (!files_.is_alive(id)) os::remove_file(format::member_lock_path(files_.directory(), id));
+        if (!files_.is_alive(id)) files_.remove_member_files(id);
       } catch (const Error& error) {
         if (unswept_.insert(id).second) notice(std::string("what is no member's stays among the members: ") + error.what());
       }
@@ -602,10 +616,14 @@ class GroupMember::Impl {
   // To us: whether others respond is not known.
   void take_over(const std::vector<TopicPartition>& partitions) {
     try {
-      const auto lock = files_.lock(no_wait());
-      auto table = files_.table();
+      const auto lock = files_.lock_as_member(no_wait());
+      if (read_table()) {
+        pending_ = true;  // it is not the one by which they lie there
+        return;
+      }
+      auto table = table_;
       auto* self = table.find(id_);
-      if (table.generation != table_.generation || self == nullptr) return;
+      if (self == nullptr) return;
       for (const auto& partition : partitions) {
         auto* owner = table.find(unclaimed_.at(partition).member);
         if (owner == nullptr || std::erase(owner->assigned, partition) == 0) continue;
@@ -614,7 +632,8 @@ class GroupMember::Impl {
       }
       std::sort(self->assigned.begin(), self->assigned.end());
       ++table.generation;
-      files_.store_table(table);
+      if (!lock.is_ours()) return;
+      files_.store_table(table, id_);
       pending_ = true;
       poll_at_once();
     } catch (const Error& error) {

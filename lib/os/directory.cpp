@@ -55,9 +55,8 @@ class TemporaryFile {
   // Names differ between threads and processes; a name that another host or a killed process with the same number uses is passed
   // over.
   static TemporaryFile beside(const std::string& path) { return TemporaryFile(create(path)); }
-  // One name for whoever has `path` locked; what a killed process left under it is removed.
-  static TemporaryFile of_lock_holder(const std::string& path) {
-    const auto name = path + ".tmp";
+  // A name that no other process uses now; what a killed one left under it is removed.
+  static TemporaryFile named(const std::string& name) {
     for (int attempt = 0;; ++attempt) {
       try {
         return TemporaryFile(File::open(name, File::Mode::create_new));
@@ -282,7 +281,27 @@ void replace_file(const std::string& path, std::string_view contents, bool durab
 }
 
 void replace_locked_file(const std::string& path, std::string_view contents, bool durable) {
-  replace(TemporaryFile::of_lock_holder(path), path, contents, durable);
+  replace(TemporaryFile::named(path + ".tmp"), path, contents, durable);
+}
+
+void replace_file_through(const std::string& temporary, const std::string& path, std::string_view contents) {
+  replace(TemporaryFile::named(temporary), path, contents, false);
+}
+
+// All who do it use the same name, so that those who are killed leave at most one file behind, and so that of several at once one
+// renames the file, whoever made it, and the others find none.
+bool renew_empty_file(const std::string& path, const std::function<bool()>& is_due) {
+  try {
+    auto temporary = TemporaryFile::named(path + ".tmp");
+    temporary.file().close();  // before others can lock it: closed later, it would take this process's lock with it
+    copy_access(path, path + ".tmp");
+    if (!is_due()) return false;
+    temporary.rename_to(path);
+    return true;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::not_found) throw;
+    return false;
+  }
 }
 
 }  // namespace partlog::os

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -64,5 +65,13 @@ void replace_file(const std::string& path, std::string_view contents, bool durab
 // The same for a file that nobody else replaces meanwhile, since the caller has it locked: the temporary name is always
 // "<path>.tmp", so that processes that are killed leave at most that one behind.
 void replace_locked_file(const std::string& path, std::string_view contents, bool durable);
+
+// The same, not durable, through a name that nobody else uses meanwhile, in whatever directory of that file system. What a killed
+// process leaves there is the caller's to remove.
+void replace_file_through(const std::string& temporary, const std::string& path, std::string_view contents);
+
+// Puts an empty file of the same mode in the place of a file, unless `is_due` says no once the new one is ready. There is a file
+// at every moment. False if it was not replaced, also because somebody else was about to do the same.
+bool renew_empty_file(const std::string& path, const std::function<bool()>& is_due);
 
 }  // namespace partlog::os

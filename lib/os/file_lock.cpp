@@ -77,11 +77,6 @@ std::string describe(std::optional<int> holder) {
   return "process " + std::to_string(*holder);
 }
 
-[[noreturn]] void fail_busy(const LockEntry& entry, const std::string& path, std::chrono::milliseconds timeout) {
-  throw Error(ErrorCode::busy, path + ": lock held by " + describe(holder_of(entry, path)) + " (time-out " +
-                                   std::to_string(timeout.count()) + " ms)");
-}
-
 // The place of one thread in front of the kernel's lock; given up unless kept.
 class Place {
  public:
@@ -169,14 +164,24 @@ FileLock FileLock::open(const std::string& path, bool create) {
 }
 
 FileLock::Guard FileLock::lock(const LockWait& wait) const {
+  if (auto guard = try_lock(wait)) return *std::move(guard);
+  fail_busy(*wait.timeout);
+}
+
+void FileLock::fail_busy(std::chrono::milliseconds timeout) const {
+  throw Error(ErrorCode::busy, path_ + ": lock held by " + describe(holder_of(*entry_, path_)) + " (time-out " +
+                                   std::to_string(timeout.count()) + " ms)");
+}
+
+std::optional<FileLock::Guard> FileLock::try_lock(const LockWait& wait) const {
   Patience patience(wait, path_);
   if (patience.stopped()) {
     // Nothing is waited for any more, but what needs no waiting is finished.
-    if (auto guard = try_lock()) return std::move(*guard);
+    if (auto guard = try_lock()) return guard;
     patience.check_stop();
   }
   auto place = Place::take(*entry_, patience);
-  if (!place || !wait_for_kernel(*entry_, path_, patience)) fail_busy(*entry_, path_, *wait.timeout);
+  if (!place || !wait_for_kernel(*entry_, path_, patience)) return std::nullopt;
   place->keep();
   return Guard(entry_);
 }

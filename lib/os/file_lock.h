@@ -57,6 +57,10 @@ class FileLock {
   Guard lock(const LockWait& wait = {}) const;
   // nullopt if someone else (another process, another thread) holds it.
   std::optional<Guard> try_lock() const;
+  // The same, after the time-out.
+  std::optional<Guard> try_lock(const LockWait& wait) const;
+  // What lock() throws after this time-out.
+  [[noreturn]] void fail_busy(std::chrono::milliseconds timeout) const;
 
   // Whether the path still names this very file: otherwise it was removed, or made anew, since it was opened.
   bool in_place() const;

@@ -1,4 +1,4 @@
-// This host and this process, as others see them.
+// This host and this process, as others see them, and how other processes are.
 #pragma once
 
 #include <string>
@@ -7,5 +7,8 @@ namespace partlog::os {
 
 std::string host_name();
 int process_id();
+
+// Whether a process of this host is stopped by job control (SIGSTOP, Ctrl-Z), not by a debugger. False where there is no telling.
+bool is_stopped(int process);
 
 }  // namespace partlog::os

@@ -672,7 +672,7 @@ TEST_F(GroupMemberTest, RefusesToJoin) {
 
 TEST_F(GroupMemberTest, WhoCannotEnterTheTableLeavesNoFileBehind) {
   make_topic();
-  const auto in_the_way = group().directory() + "/group.properties.tmp";
+  const auto in_the_way = group().directory() + "/group.properties";
   fs::create_directory(in_the_way);
   EXPECT_THROW(Consumer(store_, "g", {"t"}), Error);
   EXPECT_TRUE(os::list_directory(group().directory() + "/members").empty());
