@@ -76,6 +76,13 @@ ChildProcess::~ChildProcess() {
 
 void ChildProcess::kill(int signal) { ::kill(pid_, signal); }
 
+bool ChildProcess::wait_stopped() const {
+  siginfo_t changed{};
+  while (::waitid(P_PID, static_cast<id_t>(pid_), &changed, WSTOPPED | WEXITED | WNOWAIT) != 0 && errno == EINTR) {
+  }
+  return changed.si_code == CLD_STOPPED;
+}
+
 int ChildProcess::wait_signalling(int signal) {
   siginfo_t ended{};
   while (::waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == 0) kill(signal);

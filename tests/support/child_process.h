@@ -33,6 +33,8 @@ class ChildProcess {
   pid_t pid() const { return pid_; }
   Line& line() { return line_; }
   void kill(int signal);
+  // Waits until it is stopped; false if it ends instead.
+  bool wait_stopped() const;
   // The exit status, or minus the signal that ended it.
   int wait();
   // As wait(), sending the signal again and again until the process has ended.

@@ -1,6 +1,7 @@
 #include <fcntl.h>
 
 #include <cerrno>
+#include <utility>
 
 #include "support/faulty_system.h"
 
@@ -22,6 +23,12 @@ void FailingSystem::shorten_write(long nth, int error) {
   writes_ = 0;
 }
 
+void FailingSystem::before(long nth, std::function<void()> action) {
+  fail(nth, 0);
+  std::lock_guard guard(mutex_);
+  action_ = std::move(action);
+}
+
 long FailingSystem::calls() const {
   std::lock_guard guard(mutex_);
   return calls_;
@@ -40,6 +47,10 @@ bool FailingSystem::fails(Kind kind) {
   if (nth_ == 0 || shorten_) return false;
   if (calls_ != nth_ && !(for_good_ && calls_ > nth_)) return false;
   fired_ = true;
+  if (action_) {
+    action_();
+    return false;
+  }
   errno = error_;
   return true;
 }

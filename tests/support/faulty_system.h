@@ -40,8 +40,11 @@ class FailingSystem : public os::System {
   // The n-th pwrite writes half of its bytes (a single byte fails at once), and the next one fails with `error`.
   void shorten_write(long nth, int error);
 
+  // Before the n-th call, which then succeeds as it would have.
+  void before(long nth, std::function<void()> action);
+
   long calls() const;
-  bool fired() const;  // the fault has been met
+  bool fired() const;  // the fault, or the action, has been met
 
   int open(const char* path, int flags, mode_t mode) override;
   int close(int fd) override;
@@ -77,6 +80,7 @@ class FailingSystem : public os::System {
   bool shorten_ = false;
   bool shortened_ = false;
   bool fired_ = false;
+  std::function<void()> action_;
 };
 
 // Passes everything on to the kernel and remembers, for the files and directories below one root, what would survive a power
