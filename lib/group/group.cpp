@@ -247,7 +247,7 @@ void Group::commit(const Store& store, const Topic& topic, int partition, Offset
   group::require_current(topic);
   const auto check = check_commit_of(files, store, topic, partition, next, metadata);
   // What a member has stored need not be on stable storage yet.
-  if (!check.is_there_already || !check.file.member.empty()) files.store_offset(topic.name, partition, check.file, true);
+  if (!check.is_there_already || !check.file.member.empty()) files.store_offset(lock, check.file, true);
 }
 
 class GroupChange::Impl {
@@ -286,9 +286,8 @@ class GroupChange::Impl {
     require_unclaimed(topic.name, partition);
     group::require_current(topic);
     const auto cuts = group::cuts_of(topic, partition, files_.on_network());
-    files_.store_offset(topic.name, partition,
-                        {offset, topic.id, no_epoch, cuts, os::clock().now(), {}, {}, is_path_synced(topic.name, partition)},
-                        true);
+    files_.store_offset(
+        lock, {offset, topic.id, no_epoch, cuts, os::clock().now(), {}, {}, is_path_synced(topic.name, partition)}, true);
   }
 
   bool remove_offset(const std::string& topic, int partition) {
@@ -296,7 +295,7 @@ class GroupChange::Impl {
     if (!os::status_of_link(format::offset_file_path(files_.directory(), topic, partition))) return false;
     const auto lock = files_.lock_offset(topic, partition, wait_);
     require_unclaimed(topic, partition);
-    return files_.remove_offset(topic, partition);
+    return files_.remove_offset(lock);
   }
 
   void remove_group() {

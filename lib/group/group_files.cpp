@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <functional>
 #include <set>
 #include <utility>
 
@@ -24,6 +25,15 @@ Error with_hint(const Error& error, const std::string& hint) {
 
 // At whether the one who has group.lock was stopped.
 constexpr std::chrono::milliseconds between_looks{50};
+
+// None also where it cannot be read: what is the matter is said by others.
+std::optional<std::string> text_of(const std::string& path) {
+  try {
+    return os::read_file(path);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
 
 bool is_permission(const Error& error) { return error.system_error() == EACCES || error.system_error() == EPERM; }
 
@@ -134,13 +144,24 @@ void GroupFiles::require_no_obstacles(const std::string& parent) const {
   require_no_obstacle(parent);
 }
 
-os::FileLock::Guard GroupFiles::lock_offset(const std::string& topic, int partition, os::LockWait wait) const {
+OffsetLock GroupFiles::lock_offset(const std::string& topic, int partition, os::LockWait wait) const {
   wait.poll = network_;
   const auto file =
       open_lock(format::topic_offsets_path(directory_, topic), format::offset_lock_path(directory_, topic, partition));
-  auto guard = file.lock(wait);
+  OffsetLock lock{format::offset_file_path(directory_, topic, partition), file.lock(wait), {}};
   if (!file.in_place()) fail_deleted();
-  return guard;
+  if (network_) {
+    forget_what_was_missing(topic);
+    lock.found = text_of(lock.path);
+  }
+  return lock;
+}
+
+// That the lock can be had says little, since others may have had it and let go of it. What they did while this host was paused
+// or cut off is seen in the file; what they do from here on, see replace_locked_file().
+void GroupFiles::require_held(const OffsetLock& lock) const {
+  if (!network_ || (lock.guard.still_held() && text_of(lock.path) == lock.found)) return;
+  throw Error(ErrorCode::fenced, lock.path + ": lost its lock, and others had it meanwhile (was this host paused or cut off?)");
 }
 
 os::FileLock GroupFiles::claim(const std::string& topic, int partition) const {
@@ -183,14 +204,17 @@ void GroupFiles::sync_path() const {
   }
 }
 
-void GroupFiles::store_offset(const std::string& topic, int partition, format::OffsetFile file, bool durable) const {
+void GroupFiles::store_offset(const OffsetLock& lock, format::OffsetFile file, bool durable) const {
   if (durable && !std::exchange(file.path_synced, true)) sync_path();
-  os::replace_locked_file(format::offset_file_path(directory_, topic, partition), format::format_offset_file(file), durable);
+  std::function<void()> check;
+  if (network_) check = [&] { require_held(lock); };
+  os::replace_locked_file(lock.path, format::format_offset_file(file), durable, check);
 }
 
-bool GroupFiles::remove_offset(const std::string& topic, int partition) const {
-  const bool was_there = os::remove_file(format::offset_file_path(directory_, topic, partition));
-  if (was_there) os::sync_directory(format::topic_offsets_path(directory_, topic));
+bool GroupFiles::remove_offset(const OffsetLock& lock) const {
+  require_held(lock);
+  const bool was_there = os::remove_file(lock.path);
+  if (was_there) os::sync_directory(lock.path.substr(0, lock.path.rfind('/')));
   return was_there;
 }
 

@@ -33,6 +33,13 @@ class GroupLock {
   bool network_;
 };
 
+// The lock in front of an offset file, held.
+struct OffsetLock {
+  std::string path;  // of the offset file
+  os::FileLock::Guard guard;
+  std::optional<std::string> found;  // network: what the file held then
+};
+
 // Of one group. Knows no more than a path: cheap to make.
 class GroupFiles {
  public:
@@ -51,16 +58,16 @@ class GroupFiles {
   // (over NFS), of which nothing is known.
   GroupLock lock_as_member(os::LockWait wait) const;
   // The lock in front of an offset file; made if absent.
-  os::FileLock::Guard lock_offset(const std::string& topic, int partition, os::LockWait wait) const;
+  OffsetLock lock_offset(const std::string& topic, int partition, os::LockWait wait) const;
   // What lock_offset() would throw because of what stands in its way.
   void check_offset_lock(const std::string& topic, int partition) const;
   os::FileLock claim(const std::string& topic, int partition) const;
   os::FileLock member_lock(const std::string& id) const;
 
   std::optional<format::OffsetFile> offset(const std::string& topic, int partition) const;
-  // Under the offset lock.
-  void store_offset(const std::string& topic, int partition, format::OffsetFile file, bool durable) const;
-  bool remove_offset(const std::string& topic, int partition) const;
+  // Error(fenced), and nothing is changed, where this host has lost the lock meanwhile.
+  void store_offset(const OffsetLock& lock, format::OffsetFile file, bool durable) const;
+  bool remove_offset(const OffsetLock& lock) const;
 
   // As stored, dead members included.
   MemberTable table() const;
@@ -88,6 +95,7 @@ class GroupFiles {
   void require_no_obstacles(const std::string& parent) const;
   void sync_path() const;
   void forget_what_was_missing(const std::string& topic) const;
+  void require_held(const OffsetLock& lock) const;
   [[noreturn]] void fail_deleted() const;
 
   std::string name_;

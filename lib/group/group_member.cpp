@@ -157,7 +157,7 @@ class GroupMember::Impl {
     if ((file.offset && *file.offset >= next) || is_gone(held.topic)) return;
     file.offset = next;
     file.leader_epoch = leader_epoch;
-    store_position(partition, held.topic, std::move(file), durable);
+    store_position(lock, partition, held.topic, std::move(file), durable);
   }
 
   Offset start_at(const TopicPartition& partition, Offset offset, bool durable) {
@@ -167,7 +167,7 @@ class GroupMember::Impl {
     if (file.offset) return *file.offset;
     if (is_gone(held.topic)) return offset;
     file.offset = offset;
-    store_position(partition, held.topic, std::move(file), durable);
+    store_position(lock, partition, held.topic, std::move(file), durable);
     return offset;
   }
 
@@ -253,11 +253,12 @@ class GroupMember::Impl {
     }
   }
 
-  void store_position(const TopicPartition& partition, const Topic& topic, format::OffsetFile file, bool durable) const {
+  void store_position(const group::OffsetLock& lock, const TopicPartition& partition, const Topic& topic, format::OffsetFile file,
+                      bool durable) const {
     file.cuts = group::cuts_of(topic, partition.partition, store_.on_network());
     file.committed_at = os::clock().now();
     file.metadata.clear();
-    files_.store_offset(partition.topic, partition.partition, std::move(file), durable);
+    files_.store_offset(lock, std::move(file), durable);
   }
 
   AwaitedPartition obstacle(const TopicPartition& partition, std::int64_t now) const {
@@ -747,7 +748,7 @@ class GroupMember::Impl {
       // A commit counts them: what cannot be read must not be found out after everything was delivered.
       group::cuts_of(topic, partition.partition, store_.on_network());
     }
-    if (!stored || *stored != file) files_.store_offset(partition.topic, partition.partition, file, false);
+    if (!stored || *stored != file) files_.store_offset(lock, file, false);
     held_.insert_or_assign(partition, Held{topic, std::move(claim), id_, false});
     return assigned;
   }

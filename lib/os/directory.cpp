@@ -266,10 +266,12 @@ std::optional<std::string> read_file(const std::string& path, std::size_t limit)
   }
 }
 
-static void replace(TemporaryFile temporary, const std::string& path, std::string_view contents, bool durable) {
+static void replace(TemporaryFile temporary, const std::string& path, std::string_view contents, bool durable,
+                    const std::function<void()>& check = {}) {
   temporary.file().write_at(contents, 0);
   if (durable) temporary.file().sync_data();
   temporary.file().close();
+  if (check) check();
   temporary.rename_to(path);
   if (!durable) return;
   auto parent = parent_of(path);
@@ -280,8 +282,15 @@ void replace_file(const std::string& path, std::string_view contents, bool durab
   replace(TemporaryFile::beside(path), path, contents, durable);
 }
 
-void replace_locked_file(const std::string& path, std::string_view contents, bool durable) {
-  replace(TemporaryFile::named(path + ".tmp"), path, contents, durable);
+// The temporary file is gone where others had the lock meanwhile, or where one who had lost it took ours for its own.
+void replace_locked_file(const std::string& path, std::string_view contents, bool durable, const std::function<void()>& check) {
+  for (int attempt = 0;; ++attempt) {
+    try {
+      return replace(TemporaryFile::named(path + ".tmp"), path, contents, durable, check);
+    } catch (const Error& error) {
+      if (!check || error.code() != ErrorCode::not_found || attempt == attempts) throw;
+    }
+  }
 }
 
 void replace_file_through(const std::string& temporary, const std::string& path, std::string_view contents) {

@@ -63,8 +63,11 @@ std::optional<std::string> read_file(const std::string& path, std::size_t limit 
 void replace_file(const std::string& path, std::string_view contents, bool durable);
 
 // The same for a file that nobody else replaces meanwhile, since the caller has it locked: the temporary name is always
-// "<path>.tmp", so that processes that are killed leave at most that one behind.
-void replace_locked_file(const std::string& path, std::string_view contents, bool durable);
+// "<path>.tmp", so that processes that are killed leave at most that one behind. Where the lock may be lost without a word (a
+// network file system), `check` throws if it was: it is called once the temporary file is there. Whoever gets the lock after
+// that and replaces the file takes the temporary one away first, so that ours does not come in its place later.
+void replace_locked_file(const std::string& path, std::string_view contents, bool durable,
+                         const std::function<void()>& check = {});
 
 // The same, not durable, through a name that nobody else uses meanwhile, in whatever directory of that file system. What a killed
 // process leaves there is the caller's to remove.
