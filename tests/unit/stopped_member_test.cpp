@@ -107,6 +107,7 @@ class StoppedMemberTest : public LogTest, public ::testing::WithParamInterface<D
   // By partition; 0: nobody.
   std::vector<int> holders(const std::string& name) const {
     std::vector<int> pids;
+    pids.reserve(partition_count);
     for (int p = 0; p < partition_count; ++p) {
       pids.push_back(os::lock_holder(format::claim_lock_path(group(name).directory(), "t", p)).value_or(0));
     }
