@@ -237,19 +237,20 @@ class Deliveries:
     def turns(self, partition):
         """In the order of their first offsets. Members are told apart, so it does not matter in which order their output was seen.
 
-        A member's turn ends where another one is lost, too: it may go on where it had stopped, for the second time.
+        A member's turn ends, too, where it delivers what one that was lost had delivered: it may have gone on where it had stopped.
         """
         latest, turns = {}, []
         for d in self.of[partition]:
             turn = latest.get(d.member)
-            if turn is None or d.offset != turn.last + 1 or self._lost_one_between(turn.ended, d.when):
+            if turn is None or d.offset != turn.last + 1 or self._repeats_a_lost_one(partition, turn, d):
                 turn = latest[d.member] = Turn(d)
                 turns.append(turn)
             turn.last, turn.ended = d.offset, d.when
         return sorted(turns, key=lambda turn: (turn.first, turn.began))
 
-    def _lost_one_between(self, begin, end):
-        return any(begin < when <= end for when, _, _ in self.losses)
+    def _repeats_a_lost_one(self, partition, turn, d):
+        return any(turn.began < when <= d.when and any(e.member == member and e.offset == d.offset for e in self.of[partition])
+                   for when, member, _ in self.losses if member != d.member)
 
     def check(self, partition, values):
         """Every stored record was delivered as it is stored; each turn begins where the one before it ended, or, if that one ended by
