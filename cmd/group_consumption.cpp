@@ -171,7 +171,7 @@ void GroupConsumption::look_for_obstacles() {
     if (!options_.follow && limit && obstacle.waited >= *limit) {
       outcome_.fail(Error(ErrorCode::busy, obstacle.message));
       gave_up_ = true;
-    } else if (obstacle.waited >= worth_a_notice && told_.insert(obstacle.partition).second) {
+    } else if (obstacle.holder && obstacle.waited >= worth_a_notice && told_.insert(obstacle.partition).second) {
       notice(obstacle.message + "; waiting for it");
     }
   }

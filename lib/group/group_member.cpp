@@ -27,6 +27,7 @@ constexpr std::int64_t longest_try_us = 50'000;
 constexpr std::int64_t unclaimed_us = 400'000;  // that another member may leave a free partition lying which is assigned to it
 constexpr std::int64_t unclaimed_look_us = 50'000;  // between two looks at such ones
 constexpr std::int64_t first_busy_us = 10'000;      // until a group.lock in other hands is tried again, doubled up to look_us
+constexpr std::chrono::milliseconds worth_a_notice{2000};
 constexpr std::chrono::milliseconds longest_farewell{1000};  // that a member who leaves waits to say so
 
 std::string address(const TopicPartition& partition) { return partition.topic + ":" + std::to_string(partition.partition); }
@@ -69,6 +70,13 @@ struct Unclaimed {
   std::string member;
   std::optional<std::int64_t> free_since;  // nullopt: in other hands
 };
+
+// Of which no more is known.
+MemberInfo process(int pid) {
+  MemberInfo unknown;
+  unknown.pid = pid;
+  return unknown;
+}
 
 bool is_for_later(const Error& error) { return error.code() == ErrorCode::busy || error.code() == ErrorCode::interrupted; }
 
@@ -275,8 +283,7 @@ class GroupMember::Impl {
     const auto holder = os::lock_holder(path);
     if (!holder) return result;
     result.position_only = true;
-    result.holder.emplace();
-    result.holder->pid = *holder;
+    result.holder = process(*holder);
     result.message = path + ": lock held by " + group::describe(*result.holder);
     return result;
   }
@@ -292,11 +299,30 @@ class GroupMember::Impl {
   void join() {
     try {
       become_new_member();
-      update(Intent::join, wait());
+      wait_to_join();
     } catch (...) {
       withdraw();
       throw;
     }
+  }
+
+  // Whom we wait for is said after a while.
+  void wait_to_join() {
+    auto patience = wait();
+    if (!patience.timeout || *patience.timeout > worth_a_notice) {
+      const auto left = patience.timeout ? std::optional(*patience.timeout - worth_a_notice) : std::nullopt;
+      patience.timeout = worth_a_notice;
+      try {
+        return update(Intent::join, patience);
+      } catch (const Error& error) {
+        if (error.code() != ErrorCode::busy) throw;
+      }
+      patience.timeout = left;
+      const auto path = format::group_lock_path(files_.directory());
+      if (const auto holder = os::lock_holder(path))
+        notice(path + ": lock held by " + group::describe(process(*holder)) + "; waiting for it");
+    }
+    update(Intent::join, patience);
   }
 
   // Once we are not in the table, nobody misses the file; where we still are, others find us dead. Not before group.lock is free:

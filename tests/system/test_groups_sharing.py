@@ -610,6 +610,20 @@ class OtherWays(groups.GroupTest):
                 with open(self.group_path("group.properties")) as f:
                     self.assertNotIn("member.", f.read())
 
+    def test_who_joins_says_for_whom_it_waits(self):
+        """A command that changes the group has it locked for long."""
+        self.create("t")
+        self.fill(1)
+        self.run_program("reset-offset", "-g", "g", "t", "--to-earliest", "--execute")
+        path = self.group_path("group.lock")
+        with open(path, "r+") as f:
+            fcntl.lockf(f, fcntl.LOCK_EX)
+            member = self.member("-f", "%o\\n")
+            notice = "partlog: group \"g\": %s: lock held by process %d; waiting for it\n" % (path, os.getpid())
+            self.assertEqual(member.stderr.readline().decode(), notice)
+        result = harness.finish(member)
+        self.assertEqual((result.status, result.out, result.err), (0, b"0\n", b""))
+
     def test_a_commit_at_the_end_waits_for_its_turn(self):
         """Somebody has the position locked when the member is asked to end, and lets go soon."""
         self.create("t")
