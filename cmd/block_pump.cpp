@@ -26,6 +26,7 @@ namespace {
 
 constexpr std::int64_t worth_threads = 8 << 20;
 constexpr int most_threads = 8;
+constexpr std::size_t most_memory = 32 << 20;  // of all threads, for blocks and the batches made of them
 constexpr std::size_t least_block = 512 << 10;
 constexpr std::size_t most_partitions = 8;     // for which a block is made larger
 constexpr std::size_t longest_rest = 1 << 20;  // of a block's last record, in the next one
@@ -251,7 +252,8 @@ void BlockPump::pass_turn(bool on) {
 }  // namespace
 
 BlocksDone pump_blocks(int descriptor, const InputFormat& format, Producer& producer, const std::function<void()>& after_call) {
-  const auto threads = std::min(processors(), most_threads);
+  const auto affordable = static_cast<int>(most_memory / (2 * block_size(format, producer)));
+  const auto threads = std::min({processors(), most_threads, affordable});
   const auto start = ::lseek(descriptor, 0, SEEK_CUR);
   if (threads < 2 || start < 0 || !suits(format) || bytes_left(descriptor, start) < worth_threads) return {};
   BlockPump pump(descriptor, start, format, producer, after_call);

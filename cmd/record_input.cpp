@@ -86,7 +86,8 @@ bool RecordInput::next_piece(std::string_view& piece, bool& delimited) {
     piece = splitter_.pending();
     bool is_record = !piece.empty() || dropped_ > 0 || (format_.delimiter.empty() && line_ == 0);
     if (!at_end_of_file_ || !is_record) {
-      if (piece.size() > piece_limit()) dropped_ += splitter_.drop_pending(true);
+      // At its end may stand the start of a delimiter: what is dropped is too long without that.
+      if (piece.size() > piece_limit() + format_.delimiter.size()) dropped_ += splitter_.drop_pending(true);
       if (dropped_ > piece_limit() + counted_beyond_limit) failure_ = too_long(dropped_, false);
       return false;
     }

@@ -43,8 +43,10 @@ std::span<char> Splitter::room() {
     Pages large;
     if (buffer_.size() > most_kept) large = std::exchange(buffer_, Pages(short_piece + chunk));
     move_pending_to(buffer_.get() + short_piece - size);
-  } else if (static_cast<std::size_t>(buffer_.get() + buffer_.size() - end_) < chunk) {
-    make_room(size);
+  } else {
+    const auto behind = static_cast<std::size_t>(begin_ - buffer_.get());
+    const auto left = static_cast<std::size_t>(buffer_.get() + buffer_.size() - end_);
+    if (left < chunk || behind > std::max(size, most_kept)) make_room(size);
   }
   return {end_, chunk};
 }

@@ -42,11 +42,15 @@ void set_log_append_time(const BatchBytes& batch, Timestamp now) {
   set_checksum(batch);
 }
 
-// Out of line: once per doubling, not once per record.
+// Out of line: once per doubling, not once per record. A large batch is not to be there twice while it is moved: memory for
+// several times its size is asked for, which is not taken before it is used.
 void BatchBuilder::grow(std::size_t room) {
   PARTLOG_CHECK(room <= max_batch_size - used_);
   constexpr std::size_t first_capacity = 4096;
-  buffer_.grow(std::max(used_ + room, first_capacity));
+  constexpr std::size_t large = 1 << 20;
+  const auto capacity = buffer_.capacity();
+  const auto ahead = capacity < large ? first_capacity : std::min(16 * capacity, max_batch_size);
+  buffer_.grow(std::max(used_ + room, ahead));
 }
 
 void BatchBuilder::add_with_any_length(const Record& record) {
@@ -189,7 +193,7 @@ void BatchBuilder::clear() {
 }
 
 void BatchBuilder::clear_for(std::int64_t position) {
-  if (std::max(buffer_.capacity(), compressed_.capacity()) > most_kept) release();
+  if (size() > most_kept) release();
   clear();
   buffer_.align_with(position);
 }

@@ -38,7 +38,12 @@ std::optional<std::vector<Staging::Step>> Staging::read_plan() const {
     if (space == std::string_view::npos) break;
     const auto size = format::parse_integer(line.substr(space + 1));
     if (!size) return std::nullopt;
-    steps.push_back({std::string(line.substr(0, space)), *size});
+    const auto name = line.substr(0, space);
+    if (name.empty() || name.find('/') != std::string_view::npos) {
+      throw Error(ErrorCode::damaged,
+                  plan_path() + ": \"" + std::string(name) + "\" is no file of the partition; move " + staging_ + " away");
+    }
+    steps.push_back({std::string(name), *size});
   }
   return steps;
 }

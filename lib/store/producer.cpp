@@ -15,7 +15,7 @@ namespace partlog {
 namespace {
 
 constexpr std::size_t most_waiting_bytes = 16 << 20;  // in all partitions together
-constexpr int many_partitions = 64;                   // whose batches shall not keep their memory
+constexpr int many_partitions = 16;                   // more have batches that do not keep their memory
 constexpr std::size_t most_waiting_acks = 1 << 16;
 
 log::PartitionLogOptions log_options(const Topic& topic, int partition, const ProducerOptions& options) {
@@ -38,7 +38,8 @@ Progress operator+(Progress one, Progress other) { return {one.records + other.r
 class RecordAccumulator::Impl {
  public:
   Impl(const Topic& topic, const ProducerOptions& options)
-      : accumulator_(topic, options, Accumulator::Storing::later, [this](WaitingBatch& batch) { seal(batch); }) {}
+      : has_many_partitions_(topic.partitions > many_partitions),
+        accumulator_(topic, options, Accumulator::Storing::later, [this](WaitingBatch& batch) { seal(batch); }) {}
 
   void append(std::span<const Record> records, std::span<const std::uint32_t> input_sizes,
               std::span<const std::int32_t> partitions) {
@@ -51,7 +52,7 @@ class RecordAccumulator::Impl {
   }
 
   void clear() {
-    for (auto& batch : sealed()) batch.builder.clear();
+    for (auto& batch : sealed()) has_many_partitions_ ? batch.builder.release() : batch.builder.clear();
     accumulator_.for_each_waiting([this](WaitingBatch& batch) {
       batch.builder.clear();
       accumulator_.emptied(batch);
@@ -73,6 +74,7 @@ class RecordAccumulator::Impl {
     accumulator_.emptied(spare);
   }
 
+  const bool has_many_partitions_;
   Accumulator accumulator_;
   std::vector<WaitingBatch> batches_;  // those that take no more records, then spare ones, which are empty
   std::size_t used_ = 0;

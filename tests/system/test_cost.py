@@ -193,6 +193,14 @@ class Memory(harness.Test):
             self.assertLessEqual(len(result.notices), 2)
         self.assertEqual(self.values(), [])
 
+    def test_batches_of_many_partitions(self):
+        self.create("t", "-p", "200")
+        text = "import sys\nfor n in range(300): sys.stdout.buffer.write(b'%d:'%n+b'y'*1000000+b'\\n')"
+        path = os.path.join(self.directory, "lines")
+        with open(path, "wb") as file:
+            subprocess.run([sys.executable, "-c", text], stdout=file, check=True)
+        self.check("produce to 200 partitions", ["produce", "t", "--sync", "none", "-K:", path])
+
     def test_large_records(self):
         """64 MiB plus the largest batch."""
         size = 80 << 20
@@ -204,6 +212,14 @@ class Memory(harness.Test):
         for args, line in inputs.items():
             self.check("produce 80 MiB records " + " ".join(args), ["produce", "t", "--sync", "none", *args], limit=self.LIMIT + size,
                        source=self.source(text % line))
+        path = os.path.join(self.directory, "lines")
+        with open(path, "wb") as file:
+            for _ in range(3):
+                for _ in range(79):
+                    file.write(b"y" * (1 << 20))
+                file.write(b"\n")
+        self.check("produce a file of 79 MiB lines", ["produce", "t", "--sync", "none", path], limit=self.LIMIT + size)
+        os.remove(path)
         for args in ((), ("-J",), ("-f", "%s{hex}"), ("-f", "%k%s{json}")):
             self.check("consume 80 MiB records " + " ".join(args), ["consume", "t", *args], limit=self.LIMIT + size)
         unpacked = 60 << 20

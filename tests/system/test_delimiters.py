@@ -46,6 +46,19 @@ class Chunks(harness.Test):
         expected = [tuple(r.split(b"::", 1)) for r in split(data, b"<>\r\n")]
         self.same_for_all_chunkings(data, expected, "-D", "<>\\r\\n", "-K", "::")
 
+    def test_delimiter_in_two_reads_behind_a_record_of_the_limit(self):
+        """The record makes a batch of 100 bytes, or just fails to."""
+        self.create("t", max_message_bytes=100)
+        for length in range(25, 110):
+            for delimiter in (b"ab", b"abc", b"aab"):
+                for cut in range(1, len(delimiter)):
+                    record = b"/" * length
+                    process = self.start("produce", "t", "-D", delimiter.decode())
+                    harness.feed(process, [record + delimiter[:cut], delimiter[cut:]], 0.001)
+                    result = harness.finish(process)
+                    self.assertEqual(result.status, 0 if length <= 32 else 1, result.text)
+        self.assertEqual([r.value for r in self.records("t")], [b"/" * n for n in range(25, 33) for _ in range(5)])
+
     def test_delimiter_that_overlaps_itself(self):
         data = b"aaab" + b"aab" + b"aaaab" + b"aaaaaa" + b"b" + b"aa"
         self.same_for_all_chunkings(data, [(None, r) for r in split(data, b"aab")], "-D", "aab")

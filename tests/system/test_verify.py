@@ -617,6 +617,28 @@ class Forms(VerifyTest):
                 self.clean(name)
                 self.assertTrue(os.path.isdir(self.partition(name) + "/before-repair.1/" + name))
 
+    def test_a_plan_of_repair_names_files_of_the_partition_only(self):
+        """The directory may be somebody else's, and root may be who repairs it."""
+        self.create()
+        self.produce(b"one\n")
+        repair = os.path.join(self.partition(), "repair")
+        victim = os.path.join(self.directory, "victim")
+        for name in ("s/victim", "../../victim", ""):
+            with self.subTest(name=name):
+                os.makedirs(os.path.join(repair, "s"))
+                for path in (victim, os.path.join(repair, "s", "victim")):
+                    with open(path, "w") as file:
+                        file.write(path)
+                os.symlink(self.directory, os.path.join(self.partition(), "s"))
+                with open(os.path.join(repair, "plan"), "w") as file:
+                    file.write(name + " 9\nend\n")
+                result = self.run_program("verify", "--repair", "--yes", "t", status=5)
+                self.assertIn("repair/plan: \"%s\" is no file of the partition" % name, result.text)
+                with open(victim) as file:
+                    self.assertEqual(file.read(), victim)
+                os.remove(os.path.join(self.partition(), "s"))
+                shutil.rmtree(repair)
+
     def test_a_recovery_point_behind_the_end(self):
         self.create()
         self.produce(b"a\n")
