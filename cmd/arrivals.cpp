@@ -40,6 +40,7 @@ void Arrivals::settle(Delivery& delivery, std::uint64_t taken, bool exact) {
   }
   if (!exact || under_way_.empty() || under_way_.front().before >= taken) return;
   const auto& mark = under_way_.front();
+  if (mark.next - mark.from <= 1) return;  // not to be told apart, and perhaps too large to be held twice
   try {
     PartitionReader reader(*store_, *topic_, partition_, reading_);
     reader.seek(mark.from);

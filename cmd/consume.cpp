@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <set>
-#include <tuple>
 
 #include "address.h"
 #include "consumption.h"
@@ -22,12 +21,12 @@
 namespace partlog::cmd {
 namespace {
 
-// Memory for the windows of all partitions that are read at the same time.
-constexpr std::size_t window_budget = 16 << 20;
+// What all partitions that are read at the same time may hold together, but for the batch in hand.
+constexpr std::size_t memory_of_all = 32 << 20;
 constexpr std::size_t least_window = 16 << 10;
 // Beyond so many partitions the usual limit of open files may not do.
 constexpr std::size_t many_partitions = 100;
-// Ranges that were told to be left out are remembered, up to so many, because some are read twice.
+// Lines about what is missing are remembered, up to so many, because some of the log is read twice.
 constexpr std::size_t most_remembered = 10'000;
 
 void allow_many_files() {
@@ -77,6 +76,7 @@ class Consume : public Command {
   std::vector<PartitionCursor> open(const Store& store);
   std::unique_ptr<Delivery> make_delivery(const Store* store);
   void consume(const Store* store, Delivery& delivery);
+  bool is_new(const std::string& line);
   void left_out(const LostRange& range);
   void consume_as_member(const Store& store, const Globals& globals, Delivery& delivery);
   void write_positions() const;
@@ -106,7 +106,7 @@ class Consume : public Command {
   std::optional<Filter> filter_;
   Output output_;
   std::map<TopicPartition, Offset> positions_;
-  std::set<std::tuple<std::string, Position, Offset>> told_;  // left out, by path, position and first offset
+  std::set<std::string> told_;
   Outcome outcome_;
 };
 
@@ -329,16 +329,21 @@ void Consume::validate_damage() {
   range_.reader.isolation = isolation_ == "uncommitted" ? Isolation::uncommitted : Isolation::committed;
   if (isolation_ && isolation_ != "uncommitted" && isolation_ != "committed")
     throw UsageError("--isolation is committed or uncommitted, not '" + *isolation_ + "'");
-  range_.reader.notice = notice;
+  range_.reader.notice = [this](const std::string& line) {
+    if (is_new(line)) notice(line);
+  };
   if (skip_corrupt_) range_.reader.pass_over = [this](const LostRange& range) { left_out(range); };
 }
 
+bool Consume::is_new(const std::string& line) { return told_.size() >= most_remembered || told_.insert(line).second; }
+
 void Consume::left_out(const LostRange& range) {
-  if (told_.size() < most_remembered && !told_.emplace(range.path, range.position, range.first).second) return;
   std::string text = range.path + " position " + std::to_string(range.position.value);
   if (range.end > range.position) text += " to " + std::to_string(range.end.value);
   text += range.first < range.next ? ", " + offsets_text(range.first, range.next - 1) : ", no offsets";
-  complain(text + " left out: " + range.reason);
+  text += " left out: " + range.reason;
+  if (!is_new(text)) return;
+  complain(text);
   outcome_.fail(status_damaged);
 }
 
@@ -444,7 +449,8 @@ std::vector<Consume::Partition> Consume::find_partitions(const Store& store) {
 // So many may be read at the same time.
 void Consume::prepare_for(std::size_t partitions) {
   if (partitions == 0) return;
-  range_.reader.window_bytes = std::clamp(window_budget / partitions, least_window, range_.reader.window_bytes);
+  if (partitions > 1) reading_.share = member_.share = memory_of_all / partitions;
+  range_.reader.window_bytes = std::clamp(memory_of_all / 2 / partitions, least_window, range_.reader.window_bytes);
   if (partitions > many_partitions) allow_many_files();
 }
 

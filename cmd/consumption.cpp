@@ -3,10 +3,11 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
-#include <tuple>
 #include <utility>
 
+#include "merged_records.h"
 #include "signals.h"
 
 namespace partlog::cmd {
@@ -14,22 +15,6 @@ namespace partlog::cmd {
 namespace {
 constexpr int short_wait_ms = 2;
 }
-
-// A cursor in a merge, at the record that comes next from it.
-struct Consumption::Head {
-  PartitionCursor* cursor;
-  std::size_t rank;  // the order in which the partitions were named
-  std::uint64_t surplus;
-  std::span<const Record> records;
-
-  const Record& record() const { return records.front(); }
-
-  // Heaps have their greatest element first, so the record to be printed next is the greatest.
-  friend bool operator<(const Head& a, const Head& b) {
-    auto key = [](const Head& h) { return std::tuple(h.record().timestamp, h.cursor->partition(), h.record().offset, h.rank); };
-    return key(b) < key(a);
-  }
-};
 
 Consumption::Consumption(Filter& filter, Delivery& delivery, PrintDelivery* printer, Outcome& outcome, ConsumptionOptions options)
     : filter_(filter), delivery_(delivery), printer_(printer), outcome_(outcome), options_(std::move(options)) {}
@@ -96,45 +81,17 @@ void Consumption::read_one_after_another(std::vector<PartitionCursor>& cursors) 
   }
 }
 
-// Moves to the next record that passes; false if there is none.
-bool Consumption::advance(Head& head) {
-  if (!head.records.empty()) head.records = head.records.subspan(1);
-  for (;;) {
-    while (!head.records.empty() && !filter_.passes(head.record())) head.records = head.records.subspan(1);
-    if (head.records.empty()) {
-      if (stop_requested()) return false;
-      head.records = head.cursor->read(outcome_);
-      if (head.records.empty()) return false;
-    } else if (head.surplus > 0) {
-      --head.surplus;
-      head.records = head.records.subspan(1);
-    } else {
-      return true;
-    }
-  }
-}
-
 // `surplus` records of each cursor, and then `total_surplus` of the merged sequence, are passed over.
-void Consumption::read_merged(std::vector<PartitionCursor>& cursors, std::vector<std::uint64_t> surplus,
+void Consumption::read_merged(std::vector<PartitionCursor>& cursors, const std::vector<std::uint64_t>& surplus,
                               std::uint64_t total_surplus) {
-  std::vector<Head> heap;
-  for (std::size_t i = 0; i < cursors.size(); ++i) {
-    Head head{&cursors[i], i, surplus[i], {}};
-    if (advance(head)) heap.push_back(head);
-  }
-  std::make_heap(heap.begin(), heap.end());
-  while (!heap.empty() && delivery_.wanted()) {
-    std::pop_heap(heap.begin(), heap.end());
-    Head& head = heap.back();
+  MergedRecords merged(cursors, surplus, filter_, outcome_, options_.share);
+  while (delivery_.wanted()) {
+    const auto* record = merged.next();
+    if (record == nullptr) return;
     if (total_surplus > 0) {
       --total_surplus;
     } else {
-      printer_->print(head.records.first(1), head.cursor->origin());
-    }
-    if (advance(head)) {
-      std::push_heap(heap.begin(), heap.end());
-    } else {
-      heap.pop_back();
+      printer_->print({record, 1}, merged.origin());
     }
   }
 }
@@ -144,10 +101,11 @@ void Consumption::read_tail(std::vector<PartitionCursor>& cursors) {
   std::uint64_t total = 0;
   for (std::size_t i = 0; i < cursors.size(); ++i) {
     std::uint64_t passing = find_tail(cursors[i]);
+    cursors[i].release_memory();
     surplus[i] = passing - std::min(passing, *options_.tail);
     total += passing - surplus[i];
   }
-  read_merged(cursors, std::move(surplus), total - std::min(total, *options_.tail));
+  read_merged(cursors, surplus, total - std::min(total, *options_.tail));
 }
 
 // Moves a cursor back from its end until enough records pass, or to its first; returns how many pass from there on.
@@ -155,6 +113,7 @@ std::uint64_t Consumption::find_tail(PartitionCursor& cursor) {
   std::uint64_t passing = 0;
   try {
     cursor.apply_until();
+    cursor.tell_later();
     for (;;) {
       passing = count_back(cursor);
       if (!cursor.reader().has_transactions()) break;
@@ -169,12 +128,14 @@ std::uint64_t Consumption::find_tail(PartitionCursor& cursor) {
     outcome_.fail(error);
     if (passing == 0) cursor.abandon();
   }
+  cursor.tell_now();
   return passing;
 }
 
 std::uint64_t Consumption::count_back(PartitionCursor& cursor) const {
   std::uint64_t passing = 0;
   Offset from = cursor.last_end();
+  constexpr std::int64_t widest = std::numeric_limits<std::int64_t>::max() / 4;  // offsets may reach far where few records are
   cursor.seek(from);
   std::int64_t width = static_cast<std::int64_t>(std::clamp<std::uint64_t>(*options_.tail, 1, 1 << 30));
   while (from > cursor.first() && passing < *options_.tail && !stop_requested()) {
@@ -182,7 +143,7 @@ std::uint64_t Consumption::count_back(PartitionCursor& cursor) const {
     passing += count_passing(cursor.reader(), next, from);
     from = next;
     cursor.seek(from);
-    width = std::min<std::int64_t>(width * 2, 1 << 30);
+    width = std::min(width, widest) * 2;
   }
   return passing;
 }
@@ -197,6 +158,15 @@ std::uint64_t Consumption::count_passing(PartitionReader& reader, Offset from, O
   return count;
 }
 
+// A large batch is delivered whole, so that nothing of it has to be held or read again.
+bool Consumption::deliver_in_turn(PartitionCursor& cursor) {
+  const bool any = deliver(cursor);
+  if (cursor.memory() <= options_.share) return any;
+  while (delivery_.is_quick() && delivery_.wanted() && cursor.in_batch() && deliver(cursor)) continue;
+  cursor.release_memory();
+  return any;
+}
+
 void Consumption::follow(std::vector<PartitionCursor>& cursors) {
   std::vector<std::string> directories;
   for (auto& cursor : cursors) {
@@ -209,7 +179,7 @@ void Consumption::follow(std::vector<PartitionCursor>& cursors) {
   while (delivery_.wanted()) {
     bool any = false;
     for (auto& cursor : cursors) {
-      any = deliver(cursor) || any;
+      any = deliver_in_turn(cursor) || any;
       if (!delivery_.wanted()) return;
     }
     if (std::all_of(cursors.begin(), cursors.end(), [](const PartitionCursor& cursor) { return cursor.done(); })) return;

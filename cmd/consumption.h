@@ -2,7 +2,9 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <vector>
@@ -23,6 +25,7 @@ struct ConsumptionOptions {
   std::optional<std::chrono::milliseconds> idle_timeout;
   bool track = false;  // positions() are wanted; not when merging
   ReaderOptions reader;
+  std::size_t share = std::numeric_limits<std::size_t>::max();  // of memory, what a partition may hold until its next turn
 };
 
 class Consumption {
@@ -38,18 +41,16 @@ class Consumption {
   std::map<TopicPartition, Offset> positions();
 
  private:
-  struct Head;
-
   bool deliver(PartitionCursor& cursor);
+  bool deliver_in_turn(PartitionCursor& cursor);
   void track(const Store& store, std::vector<PartitionCursor>& cursors);
   void wait_until_taken();
 
   void read_one_after_another(std::vector<PartitionCursor>& cursors);
   void read_tail(std::vector<PartitionCursor>& cursors);
-  void read_merged(std::vector<PartitionCursor>& cursors, std::vector<std::uint64_t> surplus, std::uint64_t total_surplus);
+  void read_merged(std::vector<PartitionCursor>& cursors, const std::vector<std::uint64_t>& surplus, std::uint64_t total_surplus);
   void follow(std::vector<PartitionCursor>& cursors);
 
-  bool advance(Head& head);
   std::uint64_t find_tail(PartitionCursor& cursor);
   std::uint64_t count_back(PartitionCursor& cursor) const;
   std::uint64_t count_passing(PartitionReader& reader, Offset from, Offset to) const;

@@ -69,7 +69,9 @@ class CreateTopic : public Command {
     } catch (const Error& error) {
       if (error.code() != ErrorCode::not_found) throw;
       Store::require_creatable(directory);
-      output.append("would make a store in " + directory + "\n");
+      std::string text = "would make a store in ";
+      append_visible(text, directory);
+      output.append(text + "\n");
     }
     const int status = each_new([&](const std::string& name) {
       if (store) store->require_free(name);

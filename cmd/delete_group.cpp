@@ -1,6 +1,4 @@
 // `partlog delete-group`
-#include <algorithm>
-
 #include "consent.h"
 #include "group_commands.h"
 #include "messages.h"
@@ -21,7 +19,7 @@ class DeleteGroup : public Command {
 
   int run(const Globals& globals) override {
     Store store = open_store(globals);
-    if (!dry_run_ && !yes_) require_consent(question());
+    if (!dry_run_ && !yes_) require_consent(deletion_question(names_, "group", "positions"));
     Output output;
     int status = for_each_item(names_, [&](const std::string& name) {
       if (if_exists_ && !find_group(store, name)) return;
@@ -50,16 +48,6 @@ class DeleteGroup : public Command {
     } catch (const Error&) {
     }
     return "positions, and what stands in their place";
-  }
-
-  // Names the groups, unless there are very many.
-  std::string question() const {
-    constexpr std::size_t most = 10;
-    if (names_.size() == 1) return "delete group " + names_[0] + " with all its positions?";
-    std::string text = "delete the groups ";
-    for (std::size_t i = 0; i < std::min(most, names_.size()); ++i) text += (i == 0 ? "" : ", ") + names_[i];
-    if (names_.size() > most) text += " and " + std::to_string(names_.size() - most) + " more";
-    return text + " with all their positions?";
   }
 
   std::vector<std::string> names_;

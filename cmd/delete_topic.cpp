@@ -1,6 +1,4 @@
 // `partlog delete-topic`
-#include <algorithm>
-
 #include "consent.h"
 #include "messages.h"
 #include "output.h"
@@ -21,7 +19,7 @@ class DeleteTopic : public Command {
 
   int run(const Globals& globals) override {
     Store store = open_store(globals);
-    if (!dry_run_ && !yes_) require_consent(question());
+    if (!dry_run_ && !yes_) require_consent(deletion_question(names_, "topic", "records"));
     Output output;
     int status = for_each_item(names_, [&](const std::string& name) {
       if (if_exists_ && !store.find_topic(name)) return;
@@ -39,16 +37,6 @@ class DeleteTopic : public Command {
   }
 
  private:
-  // Names the topics, unless there are very many.
-  std::string question() const {
-    constexpr std::size_t most = 10;
-    if (names_.size() == 1) return "delete topic " + names_[0] + " with all its records?";
-    std::string text = "delete the topics ";
-    for (std::size_t i = 0; i < std::min(most, names_.size()); ++i) text += (i == 0 ? "" : ", ") + names_[i];
-    if (names_.size() > most) text += " and " + std::to_string(names_.size() - most) + " more";
-    return text + " with all their records?";
-  }
-
   static std::string description(const Store& store, const Topic& topic) {
     std::uint64_t records = 0;
     std::uint64_t bytes = 0;

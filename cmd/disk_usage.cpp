@@ -1,4 +1,5 @@
 // `partlog disk-usage`
+#include "messages.h"
 #include "table.h"
 #include "topic_commands.h"
 
@@ -29,6 +30,7 @@ class DiskUsageCommand : public Command {
   // What could not be looked into is told; the rest counts.
   void add(Table& table, std::vector<Cell> row, const DiskUsage& usage) {
     for (const auto& error : usage.unreadable) outcome_.fail(error, "not counted");
+    for (const auto& error : usage.foreign) notice(std::string("not counted: ") + error.what());
     for (const auto bytes : {usage.segments, usage.log_bytes, usage.index_bytes, usage.other_bytes, usage.allocated_bytes}) {
       row.emplace_back(bytes);
     }

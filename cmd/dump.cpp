@@ -39,12 +39,7 @@ class Dump : public Command {
     LogDump log(output, rows, outcome_, records_, decode_);
     for (const auto& operand : operands) {
       if (stop_requested()) break;
-      try {
-        operand.topic ? dump_topic(operand, log) : dump_path(operand.path, log, rows);
-      } catch (const Error& error) {
-        output.flush();
-        outcome_.fail(error);
-      }
+      attempt(log, [&] { operand.topic ? dump_topic(operand, log) : dump_path(operand.path, log, rows); });
     }
     output.finish();
     return stop_requested() ? signal_status() : outcome_.status();
@@ -55,11 +50,20 @@ class Dump : public Command {
     return !operands.empty() && (operands[0].topic ? !operands[0].address.offset : is_directory(operands[0].path));
   }
 
+  template <class Work>
+  static void attempt(LogDump& log, Work work) {
+    try {
+      work();
+    } catch (const Error& error) {
+      log.fail(error);
+    }
+  }
+
   void dump_topic(const Operand& operand, LogDump& log) {
     const auto& address = operand.address;
     for (const int partition : expand_partitions(address.partitions, *operand.topic)) {
       const auto directory = partition_directory(operand.topic->directory, partition);
-      address.offset ? dump_offset(directory, *address.offset, log) : dump_directory(directory, log);
+      attempt(log, [&] { address.offset ? dump_offset(directory, *address.offset, log) : dump_directory(directory, log); });
     }
   }
 
@@ -81,7 +85,7 @@ class Dump : public Command {
     for (std::size_t i = 0; i < segments.size() && !stop_requested(); ++i) {
       if (range_.from_offset && i + 1 < segments.size() && segments[i + 1].base.value <= *range_.from_offset) continue;
       if (range_.to_offset && segments[i].base.value > *range_.to_offset) break;
-      log.file(segments[i].path, range_);
+      attempt(log, [&] { log.file(segments[i].path, range_); });
     }
   }
 

@@ -105,6 +105,11 @@ void LogDump::file(const std::string& path, const DumpRange& range) {
   show(file, range);
 }
 
+void LogDump::fail(const Error& error) {
+  output_.flush();
+  outcome_.fail(error);
+}
+
 void LogDump::show(SegmentFile& file, const DumpRange& range) {
   const auto from_position = range.from_position.value_or(0);
   const auto to_position = range.to_position.value_or(INT64_MAX);

@@ -27,6 +27,8 @@ class LogDump {
   // Goes on behind damage, which becomes a line on stderr and the outcome. Error if the file cannot be opened or read. Ends early
   // once a signal asked for it.
   void file(const std::string& path, const DumpRange& range);
+  // What could not be listed, told behind what was.
+  void fail(const Error& error);
 
   std::uint64_t batches() const { return batches_; }
 

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <limits>
 
+#include "group_commands.h"
 #include "messages.h"
 #include "partlog/error.h"
 #include "signals.h"
@@ -28,7 +29,7 @@ constexpr milliseconds claim_wait{10};
 constexpr milliseconds worth_a_notice{2000};
 constexpr milliseconds look_interval{100};
 
-std::string name_of(const TopicPartition& partition) { return partition.topic + ":" + std::to_string(partition.partition); }
+std::string name_of(const TopicPartition& partition) { return partition_name(partition.topic, partition.partition); }
 
 }  // namespace
 
@@ -317,7 +318,8 @@ PartitionCursor GroupConsumption::open(const AssignedPartition& assigned, const 
   auto range = options_.range;
   if (position && position->state == State::past_end) {
     PartitionReader reader(store_, *topic, assigned.partition);
-    end_of(reader, store_, name);
+    const auto stable = reader.stable_end();
+    tell_if_shortened(stable, reader.end(), &store_, name);
     throw Error(ErrorCode::offset_out_of_range,
                 name + ": the position " + std::to_string(position->offset.value) + " of group \"" + group_.name() +
                     "\" is past the end offset " + std::to_string(position->end.value) +
@@ -343,19 +345,35 @@ PartitionCursor GroupConsumption::open(const AssignedPartition& assigned, const 
 
 // Without -F one partition after another, so that the order is the same in every run; with it, all in turn.
 bool GroupConsumption::deliver_some() {
+  bool any = false;
+  for (auto& owned : owned_) {
+    if (!owned.readable()) continue;
+    any = deliver_pieces(owned) || any;
+    if (options_.follow && owned.cursor->memory() > options_.share) finish_large_batch(owned);
+    if (!delivery_.wanted() || (any && !options_.follow)) break;
+  }
+  return any;
+}
+
+bool GroupConsumption::deliver_pieces(Owned& owned) {
   // A few dozen records each: so many take less time than a look at the clock and the group is worth.
   constexpr int pieces = 16;
   const int most = delivery_.is_quick() ? pieces : 1;
   bool any = false;
-  for (auto& owned : owned_) {
-    if (!owned.readable()) continue;
-    for (int n = 0; n < most && owned.readable() && delivery_.wanted() && owned.arrivals.deliver(delivery_, *owned.cursor); ++n) {
-      owned.epoch = owned.cursor->origin().epoch;
-      any = true;
-    }
-    if (!delivery_.wanted() || (any && !options_.follow)) break;
+  for (int n = 0; n < most && owned.readable() && delivery_.wanted() && owned.arrivals.deliver(delivery_, *owned.cursor); ++n) {
+    owned.epoch = owned.cursor->origin().epoch;
+    any = true;
   }
   return any;
+}
+
+// As Consumption::deliver_in_turn() does.
+void GroupConsumption::finish_large_batch(Owned& owned) {
+  while (delivery_.is_quick() && delivery_.wanted() && owned.readable() && owned.cursor->in_batch() && deliver_pieces(owned)) {
+    look_after_group();
+    commit_when_due();
+  }
+  owned.cursor->release_memory();
 }
 
 GroupConsumption::Owned& GroupConsumption::owner_of(const PartitionCursor& cursor) {

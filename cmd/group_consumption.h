@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <limits>
 #include <list>
 #include <map>
 #include <memory>
@@ -31,7 +32,8 @@ struct GroupOptions {
   std::chrono::milliseconds commit_interval{1000};
   bool follow = false;
   std::optional<std::chrono::milliseconds> idle_timeout;
-  PartitionCursor::Options range;  // reset, reader
+  PartitionCursor::Options range;                               // reset, reader
+  std::size_t share = std::numeric_limits<std::size_t>::max();  // as ConsumptionOptions has it
   GroupMemberOptions member;
 };
 
@@ -63,6 +65,8 @@ class GroupConsumption {
   PartitionCursor open(const AssignedPartition& assigned, const std::shared_ptr<const Topic>& topic);
   void revoke(const TopicPartition& partition);
   bool deliver_some();
+  bool deliver_pieces(Owned& owned);
+  void finish_large_batch(Owned& owned);
   bool finished() const;
   void tell_that_nothing_is_left() const;
   void look_for_obstacles();

@@ -131,6 +131,7 @@ class Receiver {
     if (place_ != Place::record || field_ != Field::headers) return wrong("an array");
     place_ = Place::headers;
     flat_name_.reset();
+    record_.headers.write_over(line_.data() + (stream_.position() - line_.data()));
     return done();
   }
 
@@ -285,7 +286,7 @@ class Receiver {
     return true;
   }
 
-  void add_header(std::string_view name, Bytes value) { record_.headers.add(name, value); }
+  void add_header(std::string_view name, Bytes value) { record_.headers.add_over(name, value); }
 
   // Marks what the field gives as seen.
   bool seen_twice() {

@@ -10,7 +10,7 @@
 
 namespace partlog::cmd {
 
-// Key and value point into the line.
+// All bytes are in the line, but for headers that have no room there.
 struct JsonRecord {
   Bytes key;
   Bytes value;

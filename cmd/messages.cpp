@@ -21,13 +21,7 @@ void set_verbosity(bool quiet, bool verbose) {
 
 void complain(std::string_view line) {
   std::string text = "partlog: ";
-  for (char c : line) {
-    if (is_control(c)) {
-      append_escaped(text, c);
-    } else {
-      text += c;
-    }
-  }
+  append_visible(text, line);
   text += '\n';
   // Nowhere is left to report a failure of stderr to.
   [[maybe_unused]] ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());

@@ -13,41 +13,60 @@ PartitionCursor::PartitionCursor(const Store& store, const std::shared_ptr<const
                                  const Options& options)
     : PartitionCursor(
           topic->name + ":" + std::to_string(partition), topic, PartitionName{topic->name, partition},
-          [&store, topic, partition, reading = options.reader] { return PartitionReader(store, *topic, partition, reading); },
+          [&store, topic, partition](const ReaderOptions& reading) { return PartitionReader(store, *topic, partition, reading); },
           options, &store) {}
 
 PartitionCursor::PartitionCursor(const std::string& path, const Options& options)
     : PartitionCursor(
-          path, nullptr, partition_name(path), [path, reading = options.reader] { return PartitionReader(path, reading); },
+          path, nullptr, partition_name(path), [path](const ReaderOptions& reading) { return PartitionReader(path, reading); },
           options, nullptr) {}
 
 PartitionCursor::PartitionCursor(std::string name, std::shared_ptr<const Topic> topic, const std::optional<PartitionName>& origin,
-                                 std::function<PartitionReader()> open, const Options& options, const Store* store)
-    : name_(std::move(name)),
+                                 Open open, const Options& options, const Store* store)
+    : store_(store),
+      name_(std::move(name)),
       topic_(std::move(topic)),
       origin_(origin.value_or(PartitionName{{}, -1})),
       open_(std::move(open)),
       options_(options),
       bounded_(!options.follow) {
-  end_ = store != nullptr ? end_of(reader(), *store, name_) : reader().end();
+  const auto put_off = [this](auto& tell) {
+    if (!tell) return;
+    tell = [told = told_, now = std::move(tell)](const auto& what) { told->is_later ? void(told->any = true) : now(what); };
+  };
+  put_off(options_.reader.notice);
+  put_off(options_.reader.pass_over);
+  stable_ = reader().stable_end();  // before the end: the log grows meanwhile
+  if (store != nullptr || options.follow) {
+    last_end();
+  } else {
+    reader().end_here();
+  }
   first_ = resolve(options.start);
   seek(first_);
+  release_memory();
 }
 
-Offset end_of(PartitionReader& reader, const Store& store, const std::string& name) {
-  const auto stable = reader.stable_end();  // first: the log grows meanwhile
-  const auto end = reader.end();
-  if (stable && end < *stable) {
-    notice(name + ": the log ends at " + std::to_string(end.value) + ", below its recovery point " +
-           std::to_string(stable->value) + ": " + offsets_text(end, *stable - 1) + (*stable - end == 1 ? " is" : " are") +
-           " gone; " + command_for(store, "verify " + name) + " tells more");
-  }
-  return end;
+void tell_if_shortened(const std::optional<Offset>& stable, Offset end, const Store* store, const std::string& name) {
+  if (!stable || end >= *stable) return;
+  const auto check = store != nullptr ? command_for(*store, "verify " + name) : "partlog verify " + shell_word(name);
+  notice(name + ": the log ends at " + std::to_string(end.value) + ", below its recovery point " + std::to_string(stable->value) +
+         ": " + offsets_are(end, *stable - 1) + " gone; " + check + " tells more");
+}
+
+void PartitionCursor::set_end(Offset end) {
+  end_ = end;
+  tell_if_shortened(stable_, end, store_, name_);
+}
+
+Offset PartitionCursor::last_end() {
+  if (!end_) set_end(reader().end());
+  return *end_;
 }
 
 PartitionReader& PartitionCursor::reader() {
   if (!reader_) {
-    reader_.emplace(open_());
+    reader_.emplace(open_(options_.reader));
     reader_->seek(position_);
   }
   return *reader_;
@@ -56,6 +75,12 @@ PartitionReader& PartitionCursor::reader() {
 void PartitionCursor::release() {
   if (reader_) position_ = reader_->position();
   reader_.reset();
+}
+
+// A reader tells of some things once.
+void PartitionCursor::tell_now() {
+  told_->is_later = false;
+  if (std::exchange(told_->any, false)) release();
 }
 
 void PartitionCursor::abandon() {
@@ -83,19 +108,19 @@ Offset PartitionCursor::resolve(const StartPoint& start) {
     case StartPoint::Kind::beginning:
       break;
     case StartPoint::Kind::end:
-      return end_;
+      return last_end();
     case StartPoint::Kind::offset:
-      if (start.number >= log_start.value && start.number <= end_.value) return {start.number};
+      if (start.number >= log_start.value && start.number <= last_end().value) return {start.number};
       throw Error(ErrorCode::offset_out_of_range, name_ + ": offset " + std::to_string(start.number) +
                                                       " is not in the log, which goes from " + std::to_string(log_start.value) +
-                                                      " to " + std::to_string(end_.value));
+                                                      " to " + std::to_string(last_end().value));
     case StartPoint::Kind::stored:
       return {start.number};
     case StartPoint::Kind::back_from_end:
-      return std::max(log_start, start.number < end_.value ? end_ - start.number : Offset{0});
+      return std::max(log_start, start.number < last_end().value ? last_end() - start.number : Offset{0});
     case StartPoint::Kind::time:
       since_ = Timestamp{start.number};
-      return reader().offset_at(*since_, end_).value_or(end_);
+      return reader().offset_at(*since_, last_end()).value_or(last_end());
   }
   return log_start;
 }
@@ -103,7 +128,7 @@ Offset PartitionCursor::resolve(const StartPoint& start) {
 void PartitionCursor::apply_until() {
   bounded_ = true;
   if (!options_.until) return;
-  auto stop = reader().offset_at(*options_.until, end_);
+  auto stop = reader().offset_at(*options_.until, last_end());
   if (stop && *stop < first_) {  // an earlier record is later in time: look for ourselves
     stop.reset();
     seek(first_);
@@ -123,7 +148,7 @@ std::span<const Record> PartitionCursor::read() {
   std::span<const Record> records;
   while (!done_) {
     try {
-      records = reader().read(bounded_ ? std::optional(end_) : std::nullopt);
+      records = reader().read(bounded_ ? end_ : std::nullopt);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::offset_out_of_range || !go_on_at_log_start()) throw;
       continue;
@@ -132,7 +157,8 @@ std::span<const Record> PartitionCursor::read() {
     if (records.empty()) {
       const bool ends = bounded_ && !options_.follow;
       if (ends && look_at_end()) continue;
-      done_ = ends;
+      if (ends && !end_) set_end(next_);
+      if (ends) abandon();
       break;
     }
     if (since_) {
@@ -168,7 +194,7 @@ bool PartitionCursor::go_on_at_log_start() {
   const Offset lost_from = reader().position();
   if (lost_from >= log_start) return false;
   const bool fails = options_.reset == Reset::fail;
-  const Offset target = options_.reset != Reset::latest ? log_start : bounded_ ? std::max(end_, log_start) : reader().end();
+  const Offset target = options_.reset != Reset::latest ? log_start : bounded_ ? std::max(last_end(), log_start) : reader().end();
   const auto message = name_ + ": " + counted(static_cast<std::uint64_t>(target - lost_from), "record") +
                        (fails ? " lost, " : " not read, ") + offsets_text(lost_from, target - 1) + ": the log now starts at " +
                        std::to_string(log_start.value);
@@ -189,7 +215,7 @@ bool PartitionCursor::look_at_end() {
 }
 
 bool PartitionCursor::end_where_held_back() {
-  if (const auto from = reader().held_back(); !from || *from >= end_) return false;
+  if (const auto from = reader().held_back(); !from || *from >= last_end()) return false;
   if (!options_.follow) reader().look_ahead();
   if (const auto from = reader().held_back()) {
     end_ = *from;

@@ -22,8 +22,8 @@ struct StartPoint {
 // What to do when the log start has overtaken the reader.
 enum class Reset { earliest, latest, fail };
 
-// The end of a log as it stands, with a notice if it was shortened below what was on stable storage.
-Offset end_of(PartitionReader& reader, const Store& store, const std::string& name);
+// A notice if a log that ends at `end` was shortened below what was on stable storage.
+void tell_if_shortened(const std::optional<Offset>& stable, Offset end, const Store* store, const std::string& name);
 
 class PartitionCursor {
  public:
@@ -55,7 +55,7 @@ class PartitionCursor {
 
   // The range that the options asked for, before anything is read.
   Offset first() const { return first_; }
-  Offset last_end() const { return end_; }
+  Offset last_end();
   // Moves the end of the range in front of the first record of it that `until` forbids.
   void apply_until();
   // If a transaction that is still open held the last read back, its end is there; or damage that is passed over has decided.
@@ -64,6 +64,15 @@ class PartitionCursor {
   void seek(Offset offset);
   // Reads on beyond the range, if the options say so.
   void follow_on();
+  // What is held of what was read, in bytes; see PartitionReader::release().
+  std::size_t memory() const { return reader_ ? reader_->memory() : 0; }
+  void release_memory() {
+    if (reader_) reader_->release();
+  }
+  bool in_batch() const { return reader_ && reader_->in_batch(); }
+  // What is read until tell_now() will be read again: what is missing there is told then.
+  void tell_later() { told_->is_later = true; }
+  void tell_now();
   // Closes the files; the next read() opens them again.
   void release();
 
@@ -76,23 +85,33 @@ class PartitionCursor {
   PartitionReader& reader();
 
  private:
-  PartitionCursor(std::string name, std::shared_ptr<const Topic> topic, const std::optional<PartitionName>& origin,
-                  std::function<PartitionReader()> open, const Options& options, const Store* store);
+  using Open = std::function<PartitionReader(const ReaderOptions&)>;
+  struct Told {
+    bool is_later = false;
+    bool any = false;
+  };
+
+  PartitionCursor(std::string name, std::shared_ptr<const Topic> topic, const std::optional<PartitionName>& origin, Open open,
+                  const Options& options, const Store* store);
   Offset resolve(const StartPoint& start);
+  void set_end(Offset end);
   bool go_on_at_log_start();
   bool look_at_end();
   void tell_held_back(Offset from);
 
+  const Store* store_;
   std::string name_;  // for messages
   std::shared_ptr<const Topic> topic_;
   PartitionName origin_;  // partition -1: not known
-  std::function<PartitionReader()> open_;
+  Open open_;
   Options options_;
+  std::shared_ptr<Told> told_ = std::make_shared<Told>();
   std::optional<PartitionReader> reader_;
   Offset position_;  // while the reader is closed
   Offset next_;
   Offset first_;
-  Offset end_;
+  std::optional<Offset> end_;       // none: it was not looked for yet
+  std::optional<Offset> stable_;    // the log reached up to here once
   std::optional<Timestamp> since_;  // records before the first that is not earlier are passed over
   std::optional<Offset> told_held_back_;
   bool bounded_;

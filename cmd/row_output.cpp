@@ -18,7 +18,6 @@ constexpr std::size_t room_for_a_cell = 64;    // that is no bytes
 constexpr std::size_t room_for_a_header = 64;  // but its bytes
 constexpr std::int64_t ms_per_second = 1000;
 
-constexpr bool needs_escape_in_text(char c) { return is_control(c) || c == '\\'; }
 constexpr bool needs_escape_in_json(char c) { return static_cast<unsigned char>(c) < 0x20 || c == '"' || c == '\\'; }
 
 constexpr std::size_t block = 16;
@@ -30,8 +29,8 @@ inline bool copy_block(char* to, const char* from) {
   Block bytes;
   std::memcpy(&bytes, from, block);
   std::memcpy(to, &bytes, block);
-  constexpr unsigned char another = as_text ? 0x7f : '"';
-  const auto odd = (bytes < 0x20) | (bytes == '\\') | (bytes == another);
+  // In text all from 0x7f on need a closer look.
+  const auto odd = (bytes < 0x20) | (bytes == '\\') | (as_text ? bytes >= 0x7f : bytes == '"');
   std::uint64_t halves[2];
   std::memcpy(halves, &odd, block);
   return (halves[0] | halves[1]) == 0;
@@ -65,7 +64,7 @@ void RowOutput::start(std::string_view file, std::span<const Column> columns) {
     }
     append_json_string(prefix_, visible.empty() ? file : visible);
   } else if (style_.tsv) {
-    for (char c : file) needs_escape_in_text(c) ? append_escaped(prefix_, c) : void(prefix_ += c);
+    append_visible(prefix_, file, true);
   }
   shapes_.clear();
   row_room_ = prefix_.size() + file_.size() * most_for_a_byte + room_for_a_cell;
@@ -204,38 +203,42 @@ void RowOutput::time(Timestamp time) {
   close_cell();
 }
 
+// How many bytes the character at the start has, if it is put as it is; in JSON, bytes are UTF-8 by then.
+template <RowOutput::Form form>
+inline std::size_t RowOutput::length_as_it_is(std::string_view text) {
+  if (form == Form::json_string) return needs_escape_in_json(text[0]) ? 0 : 1;
+  const bool is_ascii = text[0] >= ' ' && text[0] < 0x7f;
+  return text[0] == '\\' ? 0 : is_ascii ? 1 : visible_length(text);
+}
+
 template <RowOutput::Form form>
 void RowOutput::put_escaped(std::string_view bytes) {
-  constexpr auto needs_escape = form == Form::text ? needs_escape_in_text : needs_escape_in_json;
   std::string escaped;
   while (!bytes.empty()) {
     const auto now = bytes.substr(0, piece);
-    bytes.remove_prefix(now.size());
     make_room(now.size() * most_for_a_byte);
     const char* from = now.data();
     const char* const end = from + now.size();
+    const char* const all = bytes.data() + bytes.size();
     char* to = to_;
     while (from < end) {
       const auto plain = copy_plain < form == Form::text > (to, from, static_cast<std::size_t>(end - from));
       from += plain;
       to += plain;
-      for (const char* const stop = from + std::min<std::size_t>(block, static_cast<std::size_t>(end - from)); from < stop;
-           ++from) {
-        if (!needs_escape(*from)) {
-          *to++ = *from;
+      for (const char* const stop = from + std::min<std::size_t>(block, static_cast<std::size_t>(end - from)); from < stop;) {
+        if (const auto length = length_as_it_is<form>({from, all}); length > 0) {  // a character may reach into the next piece
+          to = std::copy_n(from, length, to);
+          from += length;
           continue;
         }
         escaped.clear();
-        if (form == Form::text) {
-          append_escaped(escaped, *from);
-        } else {
-          append_json_string(escaped, {from, 1});
-          escaped = escaped.substr(1, escaped.size() - 2);
-        }
+        form == Form::text ? append_escaped(escaped, *from) : append_json_characters(escaped, {from, 1});
         to += escaped.copy(to, escaped.size());
+        ++from;
       }
     }
     to_ = to;
+    bytes.remove_prefix(static_cast<std::size_t>(from - bytes.data()));
   }
 }
 

@@ -88,6 +88,8 @@ class RowOutput {
   }
   void put_large(std::string_view bytes);  // makes room, and leaves some for the other cells
   template <Form form>
+  static std::size_t length_as_it_is(std::string_view text);
+  template <Form form>
   void put_escaped(std::string_view bytes);
   void put_base64(std::string_view bytes);
   void put_text(Bytes bytes);

@@ -40,13 +40,7 @@ void append_json(std::string& out, const Cell& cell) {
 std::string plain(const Cell& cell) {
   std::string out;
   if (auto* text = std::get_if<std::string>(&cell)) {
-    for (char c : *text) {
-      if (is_control(c) || c == '\\') {
-        append_escaped(out, c);
-      } else {
-        out += c;
-      }
-    }
+    append_visible(out, *text, true);
   } else if (std::holds_alternative<std::monostate>(cell)) {
     out = "-";
   } else {

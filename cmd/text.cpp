@@ -118,6 +118,22 @@ void append_escaped(std::string& out, char c) {
   }
 }
 
+std::size_t visible_length(std::string_view text) {
+  const auto* bytes = reinterpret_cast<const unsigned char*>(text.data());
+  constexpr unsigned char first_of_c1 = 0xc2;
+  if (bytes[0] < 0x80) return bytes[0] >= 0x20 && bytes[0] != 0x7f ? 1 : 0;
+  const auto length = utf8_length(bytes, text.size());
+  return length == 2 && bytes[0] == first_of_c1 && bytes[1] < 0xa0 ? 0 : length;
+}
+
+void append_visible(std::string& out, std::string_view text, bool is_field) {
+  while (!text.empty()) {
+    const auto length = is_field && text[0] == '\\' ? 0 : visible_length(text);
+    length == 0 ? append_escaped(out, text[0]) : void(out.append(text.substr(0, length)));
+    text.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+}
+
 void append_hex(std::string& out, std::string_view bytes) {
   for (char c : bytes) append_byte_hex(out, static_cast<unsigned char>(c));
 }
@@ -193,11 +209,6 @@ void append_json_characters(std::string& out, std::string_view utf8) {
     }
   }
   out.append(utf8, plain);
-}
-
-std::string offsets_text(Offset first, Offset last) {
-  const auto from = std::to_string(first.value);
-  return first == last ? "offset " + from : "offsets " + from + " to " + std::to_string(last.value);
 }
 
 std::string counted(std::uint64_t count, std::string_view singular) {

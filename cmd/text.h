@@ -18,9 +18,14 @@ std::optional<std::int64_t> parse_decimal(std::string_view text);
 // `\n \r \t \0 \\ \xHH` to bytes. UsageError, naming `option`, for any other use of the backslash.
 std::string unescape(std::string_view text, std::string_view option);
 
-constexpr bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
 // `\t`, `\n`, `\\` or `\xHH`.
 void append_escaped(std::string& out, char c);
+
+// How many bytes the character at the start has, if a terminal can be shown it: UTF-8, and no control character, of which C1 has
+// some, too. 0: the first byte is to be escaped. There must be one.
+std::size_t visible_length(std::string_view text);
+// For people to read: what no terminal is to be shown is escaped. In a field of a table the backslash is, too.
+void append_visible(std::string& out, std::string_view text, bool is_field = false);
 
 void append_hex(std::string& out, std::string_view bytes);
 void append_base64(std::string& out, std::string_view bytes);
@@ -43,8 +48,6 @@ void append_number(std::string& out, Integer value) {
 
 // "1 record", "2 records"
 std::string counted(std::uint64_t count, std::string_view singular);
-// "offset 3", "offsets 3 to 5"
-std::string offsets_text(Offset first, Offset last);
 
 // The path of a directory as it goes in front of the names in it.
 std::string without_final_slashes(std::string path);

@@ -218,9 +218,10 @@ class Verify : public Command {
 
   template <class More>
   void repair(const std::string& directory, More more) {
-    const auto result = repair_partition(directory, mend_, taker());
-    more(result.end);
-    shown_->repaired(directory, result, dry_run_);
+    repair_partition(directory, mend_, taker(), [&](const RepairResult& result) {
+      more(result.end);
+      shown_->repaired(directory, result, dry_run_);
+    });
   }
 
   void path(const std::string& path) {

@@ -47,7 +47,7 @@ void VerifyOutput::finish() {
 
 void VerifyOutput::line(std::string_view text) {
   std::string visible;
-  for (char c : text) is_control(c) ? append_escaped(visible, c) : void(visible += c);
+  append_visible(visible, text);
   output_.append(visible + "\n");
   flush();
 }

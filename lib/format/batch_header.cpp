@@ -1,6 +1,9 @@
 #include "format/batch_header.h"
 
+#include <algorithm>
+#include <bit>
 #include <limits>
+#include <vector>
 
 #include "base/byte_order.h"
 #include "base/crc32.h"
@@ -83,6 +86,8 @@ const char* header_fault(const BatchHeader& header) {
   return nullptr;
 }
 
+bool is_one_bit_off(Offset a, Offset b) { return std::has_single_bit(static_cast<std::uint64_t>(a.value ^ b.value)); }
+
 std::size_t checksum_start(const BatchHeader& header) { return header.is_message() ? message_field::magic : field::attributes; }
 
 std::uint32_t extend_checksum(const BatchHeader& header, std::uint32_t sum, std::span<const char> bytes) {
@@ -92,6 +97,22 @@ std::uint32_t extend_checksum(const BatchHeader& header, std::uint32_t sum, std:
 bool checksum_matches(const BatchHeader& header, std::span<const char> batch) {
   const auto covered = batch.first(static_cast<std::size_t>(header.size())).subspan(checksum_start(header));
   return extend_checksum(header, 0, covered) == header.crc;
+}
+
+std::optional<FlippedBit> flipped_bit_of_marker(std::span<const char> batch) {
+  if (batch.size() < batch_header_size || batch.size() > largest_marker) return std::nullopt;
+  std::vector<char> bytes(batch.begin(), batch.end());
+  constexpr std::size_t sign_of_offset = 7;
+  for (auto bit = sign_of_offset; bit < 8 * bytes.size(); bit = std::max(bit + 1, 8 * field::batch_length)) {
+    auto& byte = bytes[bit / 8];
+    const auto as_it_is = byte;
+    byte = static_cast<char>(byte ^ 1 << bit % 8);
+    const auto header = read_batch_header(bytes);
+    const bool is_marker = header.magic == 2 && header.is_control() && header.is_transactional() && !header_fault(header);
+    if (is_marker && header.size() == std::ssize(bytes) && checksum_matches(header, bytes)) return FlippedBit{bit, header};
+    byte = as_it_is;
+  }
+  return std::nullopt;
 }
 
 }  // namespace partlog::format

@@ -107,6 +107,9 @@ std::optional<BatchHeader> read_whole_header(std::span<const char> bytes);
 // records than bytes could hold …); nullptr if they can. A static string, for a message.
 const char* header_fault(const BatchHeader& header);
 
+// The base offset stands outside the checksum: whether a single flipped bit makes one of these of the other.
+bool is_one_bit_off(Offset a, Offset b);
+
 // The checksum covers the batch from this position on: CRC-32C in format v2, CRC-32 in v0 and v1.
 std::size_t checksum_start(const BatchHeader& header);
 // Continues the checksum of such a batch, which is 0 at first, over the bytes that follow.
@@ -114,5 +117,17 @@ std::uint32_t extend_checksum(const BatchHeader& header, std::uint32_t sum, std:
 
 // Whether the checksum of a whole batch (header.size() bytes) is right.
 bool checksum_matches(const BatchHeader& header, std::span<const char> batch);
+
+// A marker at the end of a transaction (format v2) with one bit less or more than it had, in its length, behind its epoch, or the
+// sign of its offset: that bit, counted from the start (bit 0 is the lowest of the first byte), and the header that is right.
+// `batch`: from its start to where the next one begins. nullopt: no single bit makes such a marker of it. Of so few bytes, 78,
+// those with the same CRC-32C differ in six bits at least (Koopman, "32-Bit Cyclic Redundancy Codes for Internet Applications",
+// 2002), so that this is never guessed where two to four bits are wrong.
+inline constexpr std::size_t largest_marker = 128;
+struct FlippedBit {
+  std::size_t bit = 0;
+  BatchHeader right;
+};
+std::optional<FlippedBit> flipped_bit_of_marker(std::span<const char> batch);
 
 }  // namespace partlog::format

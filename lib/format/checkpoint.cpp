@@ -141,6 +141,13 @@ RecoveryPoint parse_recovery_point(std::string_view text, const std::string& pat
   return {Offset{number("offset")}, Offset{number("segment")}, Position{number("position")}, boot_id->second};
 }
 
+bool is_part_of_recovery_point(std::string_view text) {
+  constexpr std::string_view begin = "boot_id=";
+  const auto lines = [](std::string_view of) { return std::count(of.begin(), of.end(), '\n'); };
+  if (text.empty() || text.front() == '\0') return true;
+  return text.substr(0, begin.size()) == begin.substr(0, text.size()) && lines(text) < lines(format_recovery_point({}));
+}
+
 std::string format_recovery_point(const RecoveryPoint& point) {
   return format_properties({{"offset", std::to_string(point.offset.value)},
                             {"segment", std::to_string(point.segment.value)},

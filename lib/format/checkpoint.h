@@ -40,6 +40,9 @@ struct RecoveryPoint {
   friend bool operator==(const RecoveryPoint&, const RecoveryPoint&) = default;
 };
 RecoveryPoint parse_recovery_point(std::string_view text, const std::string& path);  // Error(damaged)
+// Whether a power failure may have left no more than this of one: the file is renamed into place before its data is synced, so
+// that it may be empty, of zeros, or without its end, which may begin where a line does.
+bool is_part_of_recovery_point(std::string_view text);
 std::string format_recovery_point(const RecoveryPoint& point);
 
 // cuts: one line "offset boot_id time" per restart of the host (time: ISO 8601 UTC): where the log ended then.

@@ -24,8 +24,8 @@ namespace {
 constexpr const char* over_limit = "decompressed data is over the limit";
 
 // Output of unknown size: a vector that grows whenever it is full, up to one byte more than the limit (the byte that proves that
-// the limit is not enough). A large one must not be there twice while it is moved: memory for several times its size is asked
-// for, which is not taken before it is used.
+// the limit is not enough). A large one must not be there twice while it is moved: memory for all it may come to is asked for,
+// which is not taken before it is used.
 class BoundedOutput {
  public:
   // `hint` is what the output may well come to; no promise, and never more than 32 times the input believed.
@@ -33,7 +33,9 @@ class BoundedOutput {
       : out_(out), most_(std::min(limit, SIZE_MAX - 1) + 1) {
     constexpr std::size_t least = 4096;
     const std::size_t believable = std::max(least, 32 * input);
-    out_.resize(std::min(most_, std::clamp(hint, least, believable)));
+    const auto wanted = std::min(most_, std::clamp(hint, least, believable));
+    if (wanted > out_.capacity()) std::vector<char>().swap(out_);  // nothing in it is wanted any more
+    out_.resize(wanted);
   }
 
   char* at() { return out_.data() + used_; }
@@ -45,7 +47,7 @@ class BoundedOutput {
     constexpr std::size_t large = 8 << 20;
     const auto size = out_.size();
     const auto wanted = std::min(most_, size + std::min(size, large));
-    if (size >= large && wanted > out_.capacity()) out_.reserve(std::min(most_, 8 * size));
+    if (size >= large && wanted > out_.capacity()) out_.reserve(most_);
     out_.resize(wanted);
   }
   bool over() const { return used_ == most_; }

@@ -81,7 +81,7 @@ std::string recovery_point_path(const std::string& partition_directory) { return
 std::string cuts_path(const std::string& partition_directory) { return join(partition_directory, "cuts"); }
 std::string append_lock_path(const std::string& partition_directory) { return join(partition_directory, "append.lock"); }
 std::string lost_offsets_path(const std::string& partition_directory) { return join(partition_directory, "lost-offsets"); }
-std::string repair_path(const std::string& partition_directory) { return join(partition_directory, "repair"); }
+std::string repair_path(const std::string& partition_directory) { return join(partition_directory, repair_name); }
 std::string before_repair_path(const std::string& partition_directory, int number) {
   return join(partition_directory, std::string(before_repair) + std::to_string(number));
 }

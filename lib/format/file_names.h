@@ -45,7 +45,8 @@ std::string recovery_point_path(const std::string& partition_directory);
 std::string cuts_path(const std::string& partition_directory);
 std::string append_lock_path(const std::string& partition_directory);
 std::string lost_offsets_path(const std::string& partition_directory);  // what repairs could not save
-std::string repair_path(const std::string& partition_directory);        // files that a repair is about to put in place
+inline constexpr std::string_view repair_name = "repair";  // the directory of files that a repair is about to put in place
+std::string repair_path(const std::string& partition_directory);
 // The number of the directory "before-repair.N", in which a repair keeps the files that it replaces; nullopt for another name.
 std::string before_repair_path(const std::string& partition_directory, int number);
 std::optional<int> parse_before_repair_name(std::string_view name);

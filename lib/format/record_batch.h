@@ -216,6 +216,8 @@ class RecordDecoder {
 
   // Why decoding stopped before the last record (also a wrong record count or bytes left over), empty if it did not.
   const std::string& fault() const { return fault_; }
+  // Bytes held for what was decompressed.
+  std::size_t memory() const { return decompressed_.capacity() + messages_.memory(); }
   // The offset of the first record that could not be decoded, or would have, were there no holes.
   Offset fault_offset() const {
     return header_.is_message() ? messages_.fault_offset() : header_.base_offset + (last_delta_ + std::int64_t{1});

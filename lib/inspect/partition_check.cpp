@@ -12,11 +12,11 @@
 #include "inspect/partition_context.h"
 #include "inspect/segment_check.h"
 #include "inspect/side_check.h"
+#include "inspect/staging.h"
 #include "inspect/unreadable.h"
 #include "log/partition_directory.h"
 #include "os/directory.h"
 #include "os/file.h"
-#include "os/file_lock.h"
 #include "partlog/group.h"
 #include "partlog/side_file.h"
 
@@ -103,6 +103,7 @@ class PartitionCheck {
     const auto segments = segment_paths(context_.directory);
     if (segments.empty()) throw Error(ErrorCode::not_found, "no segments in " + context_.directory);
     for (std::size_t i = 0; i < segments.size() && !is_stopped(); ++i) {
+      if (i > 0 && is_left_by_restart(segments[i])) break;
       last_path_ = segments[i].path;
       const bool is_last = i + 1 == segments.size();
       check_segment({segments[i].path, is_last ? std::nullopt : std::optional(segments[i + 1].base), i > 0});
@@ -120,24 +121,49 @@ class PartitionCheck {
  private:
   bool is_stopped() const { return options_.stop != nullptr && options_.stop->load(); }
 
+  // Behind the recovery point of another boot the log ends where a segment was cut, or the next one does not follow on.
+  bool is_left_by_restart(const SegmentPath& segment) {
+    if (!state_.suspect) return false;
+    const auto found = settled(context_, options_.alone, [&]() -> Findings {
+      const auto suspect = context_.start().suspect;
+      const auto status = os::status_of(segment.path);
+      if (!suspect || !status || segment.base <= suspect->segment) return {};
+      if (!is_cut_ && segment.base == state_.next.value_or(suspect->offset)) return {};
+      return {{Kind::torn_tail,
+               segment.path,
+               Position{0},
+               Position{status->size},
+               segment.base,
+               {},
+               "the host has restarted, and it does not go on where the log ends; the next writer sets it aside"}};
+    });
+    report_.give(found);
+    return !found.empty();
+  }
+
   void check_segment(const inspect::SegmentToCheck& segment) {
     const LogState before = state_;
-    report_.give(settled(context_, options_.alone, [&]() -> Findings {
+    const auto found = settled(context_, options_.alone, [&]() -> Findings {
       const auto anew = context_.start();
       state_ = before;
       state_.synced = anew.synced;  // a writer may have cut a tail, and moved the point back
+      state_.suspect = anew.suspect;
       state_.log_start = anew.log_start;
       state_.checkpoint = checkpoint();  // writers begin a new epoch there first
       try {
         return inspect::check_segment(segment, state_, context_.lost, options_);
       } catch (const Error& error) {
-        const bool is_there = os::status_of(segment.path).has_value();
-        if (is_there && !inspect::is_unreadable(error)) throw;
+        const bool is_there = os::status_of_link(segment.path).has_value();
+        const bool is_dangling = is_there && error.code() == ErrorCode::not_found;
+        if (is_there && !is_dangling && !inspect::is_unreadable(error)) throw;
+        if (is_there) return {inspect::unreadable_rest(segment, state_, error.what())};
         state_.next.reset();
-        if (is_there) return {{Kind::damage, segment.path, {}, {}, {}, {}, error.what()}};
         return {};  // retention, or a compaction, has taken it away
       }
-    }));
+    });
+    report_.give(found);
+    is_cut_ = std::any_of(found.begin(), found.end(),
+                          [&](const CheckFinding& one) { return one.kind == Kind::torn_tail && one.file == segment.path; });
   }
 
   void check_rest() {
@@ -157,8 +183,7 @@ class PartitionCheck {
     const auto kind = file_kind(path);
     if (kind == FileKind::unknown || kind == FileKind::batches || kind == FileKind::json) return false;
     if (kind == FileKind::offset_index || kind == FileKind::time_index) return false;  // with their segment
-    const auto status = os::status_of(path);
-    return status && (status->is_regular || status->is_directory);
+    return os::status_of_link(path).has_value();  // whatever it is: what cannot be read is told
   }
 
   static Findings side_file(const std::string& path) {
@@ -175,12 +200,12 @@ class PartitionCheck {
   Findings of_the_whole() {
     Findings found;
     const auto& directory = context_.directory;
-    if (os::status_of(format::repair_path(directory) + "/plan") && !os::lock_holder(format::append_lock_path(directory))) {
+    if (!options_.alone && inspect::Staging(directory).is_abandoned()) {
       found.push_back(
           {Kind::damage, format::repair_path(directory), {}, {}, {}, {}, "a repair was interrupted; --repair finishes it"});
     }
+    check_end(found);
     if (context_.is_ours) {
-      check_end(found);
       check_metadata(found);
       if (log::PartitionDirectory(directory, context_.on_network).sync_failed()) {
         found.push_back({Kind::damage,
@@ -199,9 +224,11 @@ class PartitionCheck {
   // The end against what was on stable storage when the check began, unless the log has been cut behind a restart since.
   void check_end(Findings& found) const {
     const auto now = context_.start();
-    const auto end = state_.next.value_or(Offset{0});
+    const auto empty_at = context_.is_ours ? now.log_start : std::nullopt;  // what is below has expired
+    const auto known_end = state_.next ? state_.next : empty_at;
+    const auto end = known_end.value_or(Offset{0});
     const auto last = synced_ && now.synced ? std::min(synced_->offset, now.synced->offset) : end;
-    if (state_.next && end < last) {
+    if (known_end && end < last) {
       if (const auto range = inspect::not_listed(end, last, context_.lost); range && report_.told < range->second) {
         found.push_back({Kind::damage,
                          last_path_,
@@ -212,7 +239,7 @@ class PartitionCheck {
                          "the log ends with the offset before, though these were on stable storage once"});
       }
     }
-    if (now.log_start && state_.next && *now.log_start > end && !may_have_restarted()) {
+    if (now.log_start && state_.next && starts_behind(end)) {
       found.push_back({Kind::damage,
                        format::log_start_offset_path(context_.directory),
                        {},
@@ -224,8 +251,8 @@ class PartitionCheck {
     }
   }
 
-  bool may_have_restarted() const {
-    return log::PartitionDirectory(context_.directory, context_.on_network).suspect_if_readable().has_value();
+  bool starts_behind(Offset end) const {
+    return log::PartitionDirectory(context_.directory, context_.on_network).starts_behind(end);
   }
 
   void check_metadata(Findings& found) const {
@@ -288,6 +315,7 @@ class PartitionCheck {
   LogState state_;
   std::optional<format::RecoveryPoint> synced_;
   std::string last_path_;
+  bool is_cut_ = false;  // the segment before has a torn tail
 };
 
 class FileCheck {

@@ -49,11 +49,12 @@ PartitionContext context_of(const std::string& directory) {
 
 LogState PartitionContext::start() const {
   LogState state;
-  if (!is_ours) return state;
   const log::PartitionDirectory files(directory, on_network);
-  state.is_dense = is_dense;
-  state.log_start = unless_unreadable([&] { return files.log_start(); });
   state.synced = unless_unreadable([&] { return files.recovery_point(); }).value_or(std::nullopt);
+  if (state.synced && files.is_of_another_boot(*state.synced)) state.suspect = state.synced;
+  state.is_dense = is_ours && is_dense;
+  if (!is_ours && !os::status_of(format::log_start_offset_path(directory))) return state;
+  state.log_start = unless_unreadable([&] { return files.log_start(); });
   return state;
 }
 

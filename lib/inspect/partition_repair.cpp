@@ -7,6 +7,7 @@
 #include "format/file_names.h"
 #include "inspect/index_maker.h"
 #include "inspect/partition_context.h"
+#include "inspect/repair_report.h"
 #include "inspect/salvage.h"
 #include "inspect/staging.h"
 #include "inspect/unreadable.h"
@@ -57,22 +58,25 @@ class AppendLock {
 
 class Repair {
  public:
-  Repair(const std::string& directory, const RepairOptions& options, const TakeFinding& take)
+  Repair(const std::string& directory, const RepairOptions& options, const TakeFinding& take, const TakeRepair& tell)
       : context_(inspect::context_of(directory)),
         options_(options),
         take_(take),
+        tell_(tell),
         files_(directory, context_.on_network),
         staging_(directory) {}
 
   RepairResult run() {
     const AppendLock lock(context_, options_);
-    if (!options_.dry_run) staging_.recover();
+    auto finished = finish_earlier();
+    if (finished && options_.dry_run) return std::move(*finished);
     context_ = inspect::context_of(context_.directory);
     const bool sync_failed = files_.sync_failed();
     if (sync_failed && !options_.dry_run) forget_cached();
     result_.before = check(take_, lock.is_held());
+    if (finished && needs_no_more(sync_failed)) return std::move(*finished);
     plan();
-    if (options_.dry_run || needs_no_more(sync_failed)) return std::move(result_);
+    if (options_.dry_run || needs_no_more(sync_failed)) return told();
     if (!result_.replaced.empty() || !result_.lost.empty() || is_bumped_) put_in_place_or_leave();
     if (sync_failed) {
       sync_all();
@@ -80,12 +84,40 @@ class Repair {
     }
     findings_.clear();
     check([](const CheckFinding&) {}, lock.is_held());
-    std::copy_if(findings_.begin(), findings_.end(), std::back_inserter(result_.left),
-                 [](const CheckFinding& finding) { return finding.kind == Kind::damage; });
+    std::copy_if(findings_.begin(), findings_.end(), std::back_inserter(result_.left), [&](const CheckFinding& finding) {
+      return finding.kind == Kind::damage && finding.file != staging_.directory();
+    });
+    told();
+    staging_.discard();
     return std::move(result_);
   }
 
  private:
+  RepairResult told() {
+    if (tell_) tell_(result_);
+    return result_;
+  }
+
+  // What an interrupted repair did, which is told like any other.
+  std::optional<RepairResult> finish_earlier() {
+    if (options_.dry_run && !staging_.is_abandoned()) return std::nullopt;
+    const auto left = options_.dry_run ? staging_.unfinished() : staging_.recover();
+    if (!left) return std::nullopt;
+    auto result = inspect::parse_repair_report(left->report, context_.directory);
+    result.kept_in = left->kept;
+    take_({result.before == Verdict::damaged ? Kind::damage : Kind::torn_tail,
+           staging_.directory(),
+           {},
+           {},
+           {},
+           {},
+           options_.dry_run ? "a repair was interrupted; this is what finishing it does"
+                            : "a repair was interrupted; it is finished now, and this is what it did"});
+    if (tell_) tell_(result);
+    if (!options_.dry_run) staging_.discard();
+    return result;
+  }
+
   bool needs_no_more(bool sync_failed) const { return result_.before == Verdict::clean && !sync_failed; }
 
   Verdict check(const TakeFinding& take, bool alone) {
@@ -103,7 +135,7 @@ class Repair {
   // What stands in this host's memory may never have reached the device; what cannot be written now is lost as well.
   void forget_cached() const {
     for (const auto& segment : segment_paths(context_.directory)) {
-      auto file = os::File::open(segment.path, os::File::Mode::read);
+      auto file = log::open_batches(segment.path, os::File::Mode::read);
       file.sync_data();
       file.drop_cached();
     }
@@ -112,6 +144,11 @@ class Repair {
   void sync_all() const {
     for (const auto& segment : segment_paths(context_.directory)) os::File::open(segment.path, os::File::Mode::read).sync_data();
     os::sync_directory(context_.directory);
+  }
+
+  // What else has the name of a segment may be anything: whoever put it there moves it away.
+  void require_files() const {
+    for (const auto& segment : segment_paths(context_.directory)) log::open_batches(segment.path, os::File::Mode::read);
   }
 
   bool is_damaged(std::string_view name) const {
@@ -130,16 +167,22 @@ class Repair {
   void plan() {
     state_ = context_.start();
     if (concerns_segments()) {
+      require_files();
+      if (result_.before == Verdict::damaged) state_.suspect.reset();  // all that is whole is saved
       salvage_ = inspect::survey(context_, state_, missing(), !is_damaged("leader-epoch-checkpoint"), options_.check);
       for (std::size_t i = salvage_.segments.size(); i-- > 0;) {
         if (!SegmentMaker(salvage_, i).is_right()) segments_.push_back(i);
       }
+      find_gone();
       find_lost();
     }
     for (const auto i : segments_) result_.replaced.push_back(name_of(salvage_.segments[i].path));
+    for (const auto& name : gone_) {
+      if (name.ends_with(format::log_suffix)) result_.replaced.push_back(name);
+    }
     if (is_synced_behind_end()) result_.replaced.emplace_back("recovery-point");
     for (const auto& finding : findings_) {
-      if (finding.kind == Kind::damage && !finding.file.ends_with(format::log_suffix)) plan_small(name_of(finding.file));
+      if (finding.kind != Kind::note && !finding.file.ends_with(format::log_suffix)) plan_small(name_of(finding.file));
     }
     if (!result_.lost.empty() || result_.list_is_new) result_.list = format::lost_offsets_path(context_.directory);
   }
@@ -155,8 +198,26 @@ class Repair {
     return inspect::merged(std::move(ranges));
   }
 
+  // Segments whose name is wrong, with their indexes.
+  void find_gone() {
+    for (const auto& source : salvage_.sources) {
+      const bool stays = std::any_of(salvage_.segments.begin(), salvage_.segments.end(),
+                                     [&](const SegmentPath& segment) { return segment.base == source.base; });
+      if (stays) continue;
+      const log::SegmentFiles files{context_.directory, source.base};
+      for (const auto& path : {files.log(), files.index(), files.time_index()}) {
+        if (const auto status = os::status_of(path); status && status->is_regular) gone_.push_back(name_of(path));
+      }
+    }
+  }
+
   void find_lost() {
-    LostRanges candidates;
+    auto candidates = salvage_.dropped;
+    if (salvage_.has_all && !salvage_.runs.empty()) {
+      auto first = salvage_.runs.front().start();
+      if (state_.log_start) first = std::min(first, *state_.log_start);
+      candidates.emplace_back(first, salvage_.runs.back().stop() - 1);
+    }
     for (const auto& finding : findings_) {
       if (finding.kind != Kind::damage || !finding.first_offset || !finding.file.ends_with(format::log_suffix)) continue;
       const auto last = finding.last_offset.value_or(salvage_.end - 1);
@@ -174,8 +235,8 @@ class Repair {
 
   // The recovery point names a place that is not there, though nothing else is wrong with its segment.
   bool is_synced_behind_end() const {
-    for (std::size_t i = 0; i < salvage_.segments.size() && state_.synced; ++i) {
-      if (salvage_.segments[i].base == state_.synced->segment) return state_.synced->position.value > salvage_.sizes[i];
+    for (std::size_t i = 0; i < salvage_.sources.size() && state_.synced; ++i) {
+      if (salvage_.sources[i].base == state_.synced->segment) return state_.synced->position.value > salvage_.sizes[i];
     }
     return false;
   }
@@ -196,6 +257,10 @@ class Repair {
     if (is_index) indexes_.push_back(name);
   }
 
+  std::vector<SegmentPath> segments_to_be() const {
+    return salvage_.segments.empty() ? segment_paths(context_.directory) : salvage_.segments;
+  }
+
   bool is_readable(const std::string& name) const {
     return inspect::unless_unreadable([&] { return os::read_file(context_.directory + '/' + name, std::size_t{1} << 30); })
         .has_value();
@@ -204,7 +269,7 @@ class Repair {
   std::optional<std::string> text_for(const std::string& name) {
     if (!context_.is_ours) return std::nullopt;
     if (name == "partition.metadata" && !context_.topic_id.empty()) return format::format_partition_metadata(context_.topic_id);
-    if (name == "log-start-offset") return format::format_log_start_offset(segment_paths(context_.directory).front().base);
+    if (name == "log-start-offset") return format::format_log_start_offset(segments_to_be().front().base);
     // Written in any case, and from the segments as they are by then.
     if (name == "recovery-point" || name == "leader-epoch-checkpoint") return std::string();
     return std::nullopt;
@@ -212,7 +277,7 @@ class Repair {
 
   std::vector<format::EpochStart> epochs_in_log() const {
     std::vector<format::EpochStart> epochs;
-    for (const auto& segment : segment_paths(context_.directory)) {
+    for (const auto& segment : segments_to_be()) {
       const auto staged = staging_.path(name_of(segment.path));
       SegmentFile file(os::status_of(staged) ? staged : segment.path);
       for (auto step = file.next(); step != SegmentFile::Step::end && step != SegmentFile::Step::torn_tail; step = file.next()) {
@@ -260,8 +325,9 @@ class Repair {
     }
     std::vector<std::string> open;
     for (const auto& name : indexes_) stage_index(name, names, open);
-    if (context_.is_ours) stage_recovery_point(names);
-    if (!names.empty()) result_.kept_in = staging_.commit(names, open);
+    if (context_.is_ours || state_.synced) stage_recovery_point(names);
+    if (!names.empty() || !open.empty() || !gone_.empty())
+      result_.kept_in = staging_.commit(names, open, gone_, inspect::format_repair_report(result_));
   }
 
   void stage_segment(std::size_t number, std::vector<std::string>& names) {
@@ -289,7 +355,7 @@ class Repair {
   // Everything up to the end is synced by now, and the segment may have become shorter than the old one says.
   void stage_recovery_point(std::vector<std::string>& names) {
     sync_all();
-    const auto segments = segment_paths(context_.directory);
+    const auto segments = segments_to_be();
     auto last = segments.back();
     if (is_bumped_) last = {staging_.path(format::segment_file_name(salvage_.end, format::log_suffix)), salvage_.end};
     const auto staged = staging_.path(name_of(last.path));
@@ -309,10 +375,11 @@ class Repair {
   // have it open, unless something else stands in its place.
   void stage_index(const std::string& name, std::vector<std::string>& names, std::vector<std::string>& open) {
     if (std::find(names.begin(), names.end(), name) != names.end()) return;  // with its segment
+    if (std::find(gone_.begin(), gone_.end(), name) != gone_.end()) return;
     const auto suffix = name.ends_with(format::index_suffix) ? format::index_suffix : format::time_index_suffix;
     const auto base = format::parse_segment_file_name(name, suffix);
     if (!base) return;
-    const bool is_closed = !context_.is_ours || is_bumped_ || segment_paths(context_.directory).back().base > *base;
+    const bool is_closed = !context_.is_ours || is_bumped_ || segments_to_be().back().base > *base;
     const log::SegmentFiles made{staging_.directory(), *base};
     const log::SegmentFiles files{context_.directory, *base};
     if (!os::status_of(files.log())) return;
@@ -323,6 +390,7 @@ class Repair {
   PartitionContext context_;
   const RepairOptions& options_;
   const TakeFinding& take_;
+  const TakeRepair& tell_;
   log::PartitionDirectory files_;
   Staging staging_;
   RepairResult result_;
@@ -330,6 +398,7 @@ class Repair {
   inspect::LogState state_;
   Salvage salvage_;
   std::vector<std::size_t> segments_;  // those to be written anew, the last one first
+  std::vector<std::string> gone_;      // files to be taken away
   std::vector<std::pair<std::string, std::string>> texts_;
   std::vector<std::string> indexes_;
   bool is_bumped_ = false;  // the log goes on in a new segment, behind what was lost at the end
@@ -344,11 +413,13 @@ class Reindex {
     const AppendLock lock(context_, options_);
     const auto segments = segment_paths(context_.directory);
     if (segments.empty()) throw Error(ErrorCode::not_found, "no segments in " + context_.directory);
+    if ((lock.is_held() || staging_.is_abandoned()) && staging_.unfinished()) {
+      throw Error(ErrorCode::damaged, staging_.directory() + ": a repair was interrupted; --repair finishes it");
+    }
     if (options_.dry_run) {
       compare_all(segments);
       return std::move(result_);
     }
-    staging_.recover();
     staging_.begin();
     for (std::size_t i = 0; i < segments.size(); ++i) {
       // A broker that has stopped has closed the last one, too.
@@ -422,8 +493,9 @@ class Reindex {
 
 }  // namespace
 
-RepairResult repair_partition(const std::string& directory, const RepairOptions& options, const TakeFinding& take) {
-  return Repair(directory, options, take).run();
+RepairResult repair_partition(const std::string& directory, const RepairOptions& options, const TakeFinding& take,
+                              const TakeRepair& tell) {
+  return Repair(directory, options, take, tell).run();
 }
 
 RepairResult rebuild_indexes(const std::string& directory, const RepairOptions& options) {

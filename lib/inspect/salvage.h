@@ -8,30 +8,19 @@
 #include <vector>
 
 #include "inspect/partition_context.h"
+#include "inspect/run.h"
 #include "partlog/segment_file.h"
 
 namespace partlog::inspect {
 
-// Batches that stand one behind the other in a file, with rising offsets.
-struct Run {
-  std::size_t file = 0;  // the number of the segment
-  std::int64_t position = 0;
-  std::int64_t end = 0;
-  Offset first;
-  Offset next;
-  // What is to be written instead, into the only batch.
-  std::optional<Offset> offset;
-  std::optional<std::int32_t> epoch;
-
-  Offset start() const { return offset.value_or(first); }
-  Offset stop() const { return start() + (next - first); }
-};
-
 struct Salvage {
-  std::vector<SegmentPath> segments;
-  std::vector<std::int64_t> sizes;
-  std::vector<Run> runs;  // by the offsets at which they start
-  Offset end;             // the log ends there, or did before something at the end was lost
+  std::vector<SegmentPath> sources;   // the segments that are there,
+  std::vector<std::int64_t> sizes;    // of those,
+  std::vector<SegmentPath> segments;  // and those that are to be
+  std::vector<Run> runs;              // by the offsets at which they start, apart from each other
+  LostRanges dropped;                 // offsets of sound batches that are in none of the runs, though others may have them
+  bool has_all = false;               // all offsets that are not there are missing
+  Offset end;                         // the log ends there, or did before something at the end was lost
 };
 
 // `missing`: offsets that are said to be missing, by ascending ones, apart from each other; a run does not reach over them.
@@ -51,14 +40,13 @@ class SegmentMaker {
  public:
   SegmentMaker(const Salvage& salvage, std::size_t number);
 
-  // It is just that already.
+  // There is a segment that is just that already.
   bool is_right() const;
   // Writes it to a new file, synced.
   void write(const std::string& path, const InspectOptions& options) const;
 
  private:
   const Salvage& salvage_;
-  std::size_t number_;
   Offset base_;
   Offset limit_;
   std::vector<const Run*> runs_;

@@ -8,6 +8,7 @@
 #include "format/file_names.h"
 #include "inspect/index_check.h"
 #include "inspect/unreadable.h"
+#include "log/partition_directory.h"
 
 namespace partlog::inspect {
 
@@ -44,8 +45,7 @@ class SegmentCheck {
       finish(file);
     } catch (const Error& error) {
       if (!is_unreadable(error)) throw;
-      add({Kind::damage, segment_.path, {}, {}, {}, {}, error.what()});
-      state_.next.reset();
+      add(unreadable_rest(segment_, state_, error.what()));
     }
     return std::move(findings_);
   }
@@ -61,6 +61,7 @@ class SegmentCheck {
           pass_over(file.finding(), Kind::damage);
           break;
         case SegmentFile::Step::torn_tail:
+          finish_damage();
           pass_over(file.finding(), was_synced(file.finding().position) ? Kind::damage : Kind::torn_tail);
           end_ = file.finding().end;
           return;
@@ -92,7 +93,8 @@ class SegmentCheck {
     }
     const bool has_holes = batch.count >= 0 && batch.count != batch.last_offset - batch.base_offset + 1;
     const bool is_compacted = (has_holes && !batch.is_control()) || batch.delete_horizon();
-    if (is_compacted || (batch.magic < 2 && is_behind_gap(batch))) state_.has_holes = true;
+    const bool is_hole_inside = batch.position.value > 0 && is_behind_gap(batch);
+    if (is_compacted || (batch.magic < 2 && is_hole_inside)) state_.has_holes = true;
     judge_gap(batch);
     close_pending();
     state_.next = std::max(state_.next.value_or(batch.next_offset()), batch.next_offset());
@@ -187,10 +189,34 @@ class SegmentCheck {
 
   // Offsets between the last sound batch and this one.
   void judge_gap(const BatchInfo& batch) {
-    if (!state_.next && state_.log_start && *state_.log_start < batch.base_offset) state_.next = state_.log_start;
+    if (!state_.next && state_.log_start && *state_.log_start < batch.base_offset) {
+      const bool may_be_compacted = segment_.has_segment_before && !state_.is_dense;  // what is before is empty
+      were_here_ = !may_be_compacted && around().were_here(*state_.log_start, batch.base_offset);
+      if (pending_ || were_here_ || may_be_compacted) {
+        state_.next = state_.log_start;
+      } else {
+        note_start(batch);
+      }
+    }
     if (!state_.next && pending_) state_.next = base_;  // of a log without a start of its own, the segment's name tells
     if (!is_behind_gap(batch)) return;
+    were_here_ = were_here_ || (batch.position.value == 0 && around().has_index_between(*state_.next, batch.base_offset));
     miss(batch.base_offset, batch.position);
+    were_here_ = false;
+  }
+
+  log::PartitionDirectory around() const {
+    const auto slash = segment_.path.rfind('/');
+    return {slash == std::string::npos ? "." : segment_.path.substr(0, slash + 1), false};
+  }
+
+  void note_start(const BatchInfo& batch) {
+    const auto range = not_listed(*state_.log_start, batch.base_offset, lost_);
+    if (!range) return;
+    add(at(batch.position, batch.position, Kind::note,
+           "the offsets in front of it are not there: files of a broker were put here, or the first segment is missing"));
+    findings_.back().first_offset = range->first;
+    findings_.back().last_offset = range->second;
   }
 
   // The offsets from state_.next to below `next` are not there: `position` is where the log goes on.
@@ -207,7 +233,7 @@ class SegmentCheck {
     CheckFinding found = at(position, position, Kind::damage, "the offsets in front of it are missing");
     found.first_offset = range->first;
     found.last_offset = range->second;
-    if (state_.has_all()) return add(std::move(found));
+    if (state_.has_all() || were_here_) return add(std::move(found));
     const bool is_inside = position.value > 0;
     if (state_.has_holes || is_inside || !segment_.has_segment_before) return;
     found.kind = Kind::note;
@@ -253,8 +279,7 @@ class SegmentCheck {
 
   void finish(const SegmentFile& file) {
     if (is_stopped_) return;
-    const bool is_told = pending_ && findings_[*pending_].kind == Kind::damage;
-    if (is_told) finish_pending();
+    const bool is_told = finish_damage();
     pending_.reset();
     if (!is_told && was_synced(end_) && *base_ == state_.synced->segment && end_ < state_.synced->position) {
       add(at(end_, end_, Kind::damage,
@@ -264,8 +289,8 @@ class SegmentCheck {
     const bool has_successor = segment_.next_base || file.has_successor();
     if (offsets_ && end_.value > 0) note_missing(offsets_->is_missing(end_.value > worth_an_index), format::index_suffix);
     if (times_ && end_.value > 0) note_missing(times_->is_missing(), format::time_index_suffix);
-    if (offsets_) add_if(offsets_->finish());
-    if (times_) add_if(times_->finish());
+    if (offsets_) add_index(offsets_->finish());
+    if (times_) add_index(times_->finish());
     if (end_.value == 0 && base_ && !has_successor) judge_empty_end();
   }
 
@@ -273,8 +298,10 @@ class SegmentCheck {
     if (is_missing) add({Kind::note, sibling(segment_.path, suffix), {}, {}, {}, {}, "there is no index; --reindex makes one"});
   }
 
-  // What is wrong reaches to the end of the file: up to the next segment all is missing, or up to what was synced.
-  void finish_pending() {
+  // What is wrong reaches to the end of the file: up to the next segment all is missing, or up to what was synced. False if
+  // nothing is.
+  bool finish_damage() {
+    if (!pending_ || findings_[*pending_].kind != Kind::damage) return false;
     auto& found = findings_[*pending_];
     auto next = segment_.next_base;
     if (!next && was_synced(*found.position)) next = state_.synced->offset;
@@ -286,6 +313,7 @@ class SegmentCheck {
     } else if (!next && !found.first_offset) {
       found.first_offset = from;
     }
+    return true;
   }
 
   // The last segment is empty: the log ends where it begins, which is where the one before it ended.
@@ -312,8 +340,11 @@ class SegmentCheck {
   void add(CheckFinding finding) {
     if (findings_.size() < most_findings) findings_.push_back(std::move(finding));
   }
-  void add_if(std::optional<CheckFinding> finding) {
-    if (finding) add(*std::move(finding));
+  void add_index(std::optional<CheckFinding> finding) {
+    if (!finding) return;
+    const bool is_made_anew = state_.suspect && base_ && *base_ >= state_.suspect->segment;
+    if (is_made_anew && finding->kind == Kind::damage) finding->kind = Kind::torn_tail;
+    add(*std::move(finding));
   }
 
   static constexpr std::int64_t worth_an_index = 1 << 20;  // bytes that would have to be read for want of one
@@ -329,6 +360,7 @@ class SegmentCheck {
   std::optional<std::size_t> pending_;  // the last finding, as long as no sound batch has followed
   std::optional<CheckFinding> before_;  // that finding, before it was made to cover one more batch
   Position end_;
+  bool were_here_ = false;  // the offsets that are missed, whatever compaction has done
   bool is_stopped_ = false;
 };
 
@@ -337,6 +369,22 @@ class SegmentCheck {
 std::vector<CheckFinding> check_segment(const SegmentToCheck& segment, LogState& state, const LostRanges& lost,
                                         const CheckOptions& options) {
   return SegmentCheck(segment, state, lost, options).run();
+}
+
+CheckFinding unreadable_rest(const SegmentToCheck& segment, LogState& state, const std::string& reason) {
+  CheckFinding found{Kind::damage, segment.path, {}, {}, {}, {}, reason};
+  const auto base = format::parse_segment_file_name(segment.path.substr(segment.path.rfind('/') + 1), format::log_suffix);
+  auto next = segment.next_base;
+  if (!next && state.synced) next = state.synced->offset;
+  if (base && next) {
+    const auto from = std::max({*base, state.next.value_or(*base), state.log_start.value_or(*base)});
+    if (from < *next) {
+      found.first_offset = from;
+      found.last_offset = *next - 1;
+    }
+  }
+  if (segment.next_base) state.next = segment.next_base;
+  return found;
 }
 
 std::optional<std::int32_t> EpochsInCheckpoint::at(Offset offset) const {

@@ -30,6 +30,8 @@ struct LogState {
   bool has_holes = false;                       // a compaction has been here, perhaps under other properties
   std::optional<Offset> log_start;              // what lies below is of no interest
   std::optional<format::RecoveryPoint> synced;  // what was on stable storage when the check began
+  // The same, if the host has restarted since: behind it anything may be missing, and the next writer makes it whole.
+  std::optional<format::RecoveryPoint> suspect;
 
   std::optional<Offset> next;  // behind the last sound batch
   std::optional<Offset> first;
@@ -63,6 +65,10 @@ struct SegmentToCheck {
 // What is wrong with it; `state` becomes that behind it. Error(not_found), Error(io).
 std::vector<CheckFinding> check_segment(const SegmentToCheck& segment, LogState& state, const LostRanges& lost,
                                         const CheckOptions& options);
+
+// Of a segment that cannot be read behind what `state` says: all is missing up to the next one, or up to what was on stable
+// storage. `state` becomes that behind it.
+CheckFinding unreadable_rest(const SegmentToCheck& segment, LogState& state, const std::string& reason);
 
 // The message of an error without the path that it begins with.
 std::string without_path(std::string_view message, std::string_view path);

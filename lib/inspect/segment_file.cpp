@@ -104,9 +104,10 @@ class SegmentFile::Impl {
     if (base_) {
       expected_ = *base_;
       index_path_ = path.substr(0, path.size() - format::log_suffix.size()) + std::string(format::index_suffix);
-      successor_ = options.next_base ? options.next_base : segment_behind(directory_, *base_);
+      successor_ = options.next_base;
     }
     is_placed_ = base_.has_value();
+    has_looked_beside_ = !base_ || successor_;
   }
 
   void seek(Position position) {
@@ -135,7 +136,10 @@ class SegmentFile::Impl {
   const os::File& file() const { return file_; }
   std::int64_t size() const { return size_; }
   std::optional<Offset> base() const { return base_; }
-  bool has_successor() const { return successor_.has_value(); }
+  bool has_successor() {
+    look_beside();
+    return successor_.has_value();
+  }
   const BatchInfo& info() const { return info_; }
   const Finding& finding() const { return finding_; }
   const std::string& records_fault() const { return records_fault_; }
@@ -153,7 +157,9 @@ class SegmentFile::Impl {
   std::optional<BatchHeader> header_behind(std::int64_t position, std::int64_t size_before);
   bool extent_is_right();
   bool is_behind_restart() const;
+  void look_beside();
   bool is_contradicted();
+  bool is_as_known();
   void unpack_wrapper();
   Step take_batch();
   bool reaches_into_next();
@@ -174,7 +180,9 @@ class SegmentFile::Impl {
   std::optional<Offset> base_;
   std::string directory_;
   std::string index_path_;
-  std::optional<Offset> successor_;  // the base offset of the next segment
+  std::optional<Offset> successor_;             // the base offset of the next segment
+  bool has_looked_beside_;                      // for the next segment, or for what is
+  std::optional<format::RecoveryPoint> known_;  // of the last one
 
   std::unique_ptr<inspect::ChecksumsAhead> ahead_;
   bool gave_up_ahead_ = false;  // it was tried once, since the last seek
@@ -302,6 +310,19 @@ bool SegmentFile::Impl::is_contradicted() {
   return is_sound(*next, end);
 }
 
+// Listing a directory of many empty segments once for each of them would take long: not before there is something to be judged.
+void SegmentFile::Impl::look_beside() {
+  if (std::exchange(has_looked_beside_, true)) return;
+  successor_ = segment_behind(directory_, *base_);
+  if (!successor_) known_ = log::PartitionDirectory(directory_, os::filesystem_of(directory_).network).point_in(*base_);
+}
+
+// As BatchScanner has it.
+bool SegmentFile::Impl::is_as_known() {
+  if (!known_ || known_->position.value == 0 || next_position_ < known_->position.value) return true;
+  return next_position_ == known_->position.value && header_.next_offset() == known_->offset;
+}
+
 void SegmentFile::Impl::unpack_wrapper() {
   header_.record_count = -1;
   if (batch_.empty()) return;
@@ -312,6 +333,7 @@ void SegmentFile::Impl::unpack_wrapper() {
 
 // An empty file inside of this segment is not the next one.
 bool SegmentFile::Impl::reaches_into_next() {
+  look_beside();
   if (!successor_ || header_.last_offset() < *successor_) return false;
   if (header_.base_offset != expected_ || !log::PartitionDirectory(directory_, false).is_empty(*successor_)) return true;
   successor_ = segment_behind(directory_, *base_, true);
@@ -335,10 +357,16 @@ SegmentFile::Step SegmentFile::Impl::take_batch() {
     finding_.reason = "its offset does not fit: the next segment begins with " + std::to_string(successor_->value);
   } else if (header_.base_offset > expected_ && (header_.last_offset() - expected_ > most_offsets || is_contradicted())) {
     finding_.reason = "its offset does not fit what is around it";
+  } else if (header_.base_offset > expected_ && !is_as_known()) {
+    finding_.reason = "its offset does not fit the recovery point";
   } else {
     expected_ = header_.next_offset();
   }
-  return Step::batch;
+  if (finding_.reason.empty() || !is_behind_restart()) return Step::batch;
+  next_position_ = std::max(next_position_, file_.size());
+  finding_.end = {next_position_};
+  is_open_ = false;
+  return Step::torn_tail;
 }
 
 SegmentFile::Step SegmentFile::Impl::take_bad_batch() {
@@ -361,9 +389,12 @@ SegmentFile::Step SegmentFile::Impl::pass_over(std::int64_t end, Step as) {
 }
 
 SegmentFile::Step SegmentFile::Impl::behind_no_batch() {
-  const auto found = log::first_batch_behind(file_, position_, is_placed_ ? expected_ : Offset{0});
+  const auto expected = is_placed_ ? expected_ : Offset{0};
+  const auto found = options_.expect_any_offsets ? log::first_of_any_behind(file_, position_, expected)
+                                                 : log::first_batch_behind(file_, position_, expected);
+  look_beside();
   // A live writer may have finished the batch and appended others meanwhile.
-  if (!successor_ && look_again() == Look::batch) return take_batch();
+  if (look_again() == Look::batch) return take_batch();
   if (found) return pass_over(*found, Step::damage);
   return pass_over(std::max(position_, file_.size()), successor_ ? Step::damage : Step::torn_tail);
 }

@@ -1,11 +1,14 @@
 #include "inspect/staging.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "format/file_names.h"
 #include "format/properties.h"
 #include "inspect/unreadable.h"
 #include "os/directory.h"
+#include "os/file_lock.h"
 #include "partlog/error.h"
 #include "partlog/segment_file.h"
 
@@ -14,6 +17,12 @@ namespace partlog::inspect {
 namespace {
 
 constexpr std::size_t most_plan = 64 << 20;
+constexpr int most_looks_at_lock = 50;
+constexpr auto between_looks = std::chrono::milliseconds(1);
+constexpr std::string_view plan_kept = "kept ";
+constexpr std::string_view plan_open = " open";
+constexpr std::string_view plan_gone = " gone";
+constexpr std::string_view plan_end = "end\n";
 
 }  // namespace
 
@@ -22,30 +31,41 @@ Staging::Staging(std::string partition_directory)
 
 std::int64_t Staging::size_of(const std::string& path) const {
   const auto status = os::status_of(path);
-  return status ? status->size : -1;
+  return status && !status->is_directory ? status->size : -1;
 }
 
-// "name size" lines; the last one says that the list is whole.
-std::optional<std::vector<Staging::Step>> Staging::read_plan() const {
+// "name size" lines, or "name size open", or "name size gone"; the first one names the directory that keeps the old ones, the
+// last one says that the list is whole.
+std::optional<Staging::Steps> Staging::read_plan() const {
   const auto text = os::read_file(plan_path(), most_plan);
-  if (!text || !text->ends_with("end\n")) return std::nullopt;
-  std::vector<Step> steps;
-  std::string_view rest = *text;
+  if (!text || !text->ends_with(plan_end)) return std::nullopt;
+  Steps steps;
+  std::string_view rest(*text);
+  rest.remove_suffix(plan_end.size());
   while (!rest.empty()) {
     const auto line = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(line.size() + 1, rest.size()));
-    const auto space = line.find(' ');
-    if (space == std::string_view::npos) break;
-    const auto size = format::parse_integer(line.substr(space + 1));
-    if (!size) return std::nullopt;
-    const auto name = line.substr(0, space);
-    if (name.empty() || name.find('/') != std::string_view::npos) {
-      throw Error(ErrorCode::damaged,
-                  plan_path() + ": \"" + std::string(name) + "\" is no file of the partition; move " + staging_ + " away");
+    if (line.starts_with(plan_kept) && format::parse_before_repair_name(line.substr(plan_kept.size()))) {
+      steps.kept = target(std::string(line.substr(plan_kept.size())));
+    } else {
+      steps.files.push_back(read_step(line));
     }
-    steps.push_back({std::string(name), *size});
   }
   return steps;
+}
+
+Staging::Step Staging::read_step(std::string_view line) const {
+  const auto name = line.substr(0, line.find(' '));
+  auto size = line.substr(std::min(name.size() + 1, line.size()));
+  const bool is_open = size.ends_with(plan_open);
+  const bool is_gone = size.ends_with(plan_gone);
+  if (is_open || is_gone) size.remove_suffix(plan_open.size());
+  const auto number = format::parse_integer(size);
+  if (name.empty() || name.find('/') != std::string_view::npos || !number) {
+    throw Error(ErrorCode::damaged,
+                plan_path() + ": \"" + std::string(name) + "\" is no file of the partition; move " + staging_ + " away");
+  }
+  return {std::string(name), *number, is_open, is_gone};
 }
 
 // Nothing has been renamed yet, and a writer has appended to the active segment since. Once that one, which goes first, has its
@@ -57,22 +77,53 @@ bool Staging::is_outdated(const std::vector<Step>& steps) const {
   return std::all_of(steps.begin(), steps.end(), is_staged) && std::any_of(steps.begin(), steps.end(), has_changed);
 }
 
-void Staging::recover() const {
-  if (!os::status_of(staging_)) return;
-  const auto steps = read_plan();
-  steps && !is_outdated(*steps) ? finish(*steps) : discard();
+Staging::Plan Staging::plan_of(const Steps& steps) const {
+  return {steps.kept, os::read_file(report_path(), most_plan).value_or(std::string())};
 }
 
-// Of an index that a writer has changed since the plan was made, the writer's is as good.
-void Staging::finish(const std::vector<Step>& steps) const {
-  for (const auto& step : steps) {
+std::optional<Staging::Plan> Staging::unfinished() const {
+  const auto steps = read_plan();
+  if (!steps || is_outdated(steps->files)) return std::nullopt;
+  return plan_of(*steps);
+}
+
+bool Staging::is_abandoned() const {
+  if (!os::status_of(plan_path())) return false;
+  const auto lock = format::append_lock_path(partition_);
+  for (int look = 1; os::lock_holder(lock); ++look) {
+    if (look == most_looks_at_lock) return false;
+    std::this_thread::sleep_for(between_looks);
+  }
+  return true;
+}
+
+std::optional<Staging::Plan> Staging::recover() const {
+  const auto steps = read_plan();
+  if (!steps || is_outdated(steps->files)) {
+    discard();
+    return std::nullopt;
+  }
+  finish(*steps);
+  return plan_of(*steps);
+}
+
+// Of an index that a writer has changed since the plan was made, the writer's is as good. No file can take the place of a
+// directory, which somebody has put there.
+void Staging::finish(const Steps& steps) const {
+  for (const auto& step : steps.files) {
     if (size_of(path(step.name)) < 0) continue;
+    if (step.is_gone) {
+      os::remove_file(target(step.name));
+      os::remove_file(path(step.name));
+      continue;
+    }
+    const auto old = os::status_of(target(step.name));
+    if (old && old->is_directory) os::rename_path(target(step.name), steps.kept + '/' + step.name);
     const bool is_index = step.name.ends_with("index");
     if (is_index && size_of(target(step.name)) != step.old_size) continue;
-    os::rename_path(path(step.name), target(step.name));
+    step.is_open ? overwrite(step.name) : os::rename_path(path(step.name), target(step.name));
   }
   os::sync_directory(partition_);
-  discard();
 }
 
 void Staging::begin() const {
@@ -129,36 +180,45 @@ void Staging::overwrite(const std::string& name) const {
   os::remove_file(path(name));
 }
 
-std::string Staging::commit(const std::vector<std::string>& names, const std::vector<std::string>& open) const {
-  const auto kept = make_kept();
+std::string Staging::commit(const std::vector<std::string>& names, const std::vector<std::string>& open,
+                            const std::vector<std::string>& gone, const std::string& report) const {
+  Steps steps;
+  steps.kept = make_kept();
   for (const auto& name : open) {
-    os::copy_file(target(name), kept + '/' + name);
-    os::copy_access(target(name), kept + '/' + name);
-    os::sync_directory(kept);
-    overwrite(name);
+    steps.files.push_back({name, size_of(target(name)), true});
+    os::copy_file(target(name), steps.kept + '/' + name);
+    os::copy_access(target(name), steps.kept + '/' + name);
   }
-  std::vector<Step> steps;
-  std::string plan;
   for (const auto& name : names) {
-    // No file can take the place of a directory, which somebody has put there.
-    if (const auto status = os::status_of(target(name)); status && status->is_directory) {
-      os::rename_path(target(name), kept + '/' + name);
-    }
-    steps.push_back({name, size_of(target(name))});
-    plan += name + " " + std::to_string(steps.back().old_size) + "\n";
+    steps.files.push_back({name, size_of(target(name))});
     give_access(name);
-    if (steps.back().old_size < 0) continue;
-    os::link_or_copy(target(name), kept + '/' + name);
-    os::copy_access(target(name), kept + '/' + name);
+    if (steps.files.back().old_size < 0) continue;
+    os::link_or_copy(target(name), steps.kept + '/' + name);
+    os::copy_access(target(name), steps.kept + '/' + name);
   }
-  os::sync_directory(kept);
+  for (const auto& name : gone) {
+    write(name, {});
+    steps.files.push_back({name, size_of(target(name)), false, true});
+    os::link_or_copy(target(name), steps.kept + '/' + name);
+    os::copy_access(target(name), steps.kept + '/' + name);
+  }
+  std::string plan = std::string(plan_kept) + steps.kept.substr(steps.kept.rfind('/') + 1) + '\n';
+  for (const auto& step : steps.files) {
+    plan += step.name + ' ' + std::to_string(step.old_size);
+    if (step.is_open) plan += plan_open;
+    if (step.is_gone) plan += plan_gone;
+    plan += '\n';
+  }
+  os::sync_directory(steps.kept);
   os::sync_directory(partition_);
+  write("report", report);
+  give_access("report");
   os::sync_directory(staging_);
-  write("plan", plan + "end\n");
+  write("plan", plan += plan_end);
   give_access("plan");
   os::sync_directory(staging_);
   finish(steps);
-  return kept;
+  return steps.kept;
 }
 
 }  // namespace partlog::inspect

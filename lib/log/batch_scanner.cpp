@@ -55,8 +55,10 @@ bool BatchScanner::contradicted_by_next(std::size_t size) {
   auto next = format::read_whole_header(bytes.subspan(held));
   if (!next || format::header_fault(*next) != nullptr) return false;
   if (!next->is_wrapper() && next->base_offset >= header_.next_offset()) return false;
-  if (!next->is_wrapper() && held == 0) {
-    return window_.file_reaches(behind + next->size()) && checksum_in_pieces(window_, *next, behind) == next->crc;
+  const bool is_small = static_cast<std::size_t>(next->size()) <= worth_asking;
+  if (!next->is_wrapper() && (held == 0 || !is_small)) {
+    Window pieces(*file_, piece, false);  // of its own: two large batches are not held at once
+    return pieces.file_reaches(behind + next->size()) && checksum_in_pieces(pieces, *next, behind) == next->crc;
   }
   const auto both = held + static_cast<std::size_t>(next->size());
   if (both > largest_ || !window_.file_reaches(behind + next->size())) return false;
@@ -82,9 +84,16 @@ Scan BatchScanner::invalid(const char* why) {
   return Scan::invalid;
 }
 
-bool BatchScanner::falls() {
+// Of a batch with a gap in front of it.
+bool BatchScanner::is_as_known() const {
+  if (known_position_ == 0 || position_ == inexact_at_) return true;
+  const auto end = position_ + header_.size();
+  return end < known_position_ || (end == known_position_ && header_.next_offset() == known_next_);
+}
+
+bool BatchScanner::is_misplaced() {
   const auto header = format::read_whole_header(window_.view(position_, batch_header_size));
-  if (!header || format::header_fault(*header) != nullptr || header->base_offset >= expected_) return false;
+  if (!header || format::header_fault(*header) != nullptr) return false;
   const auto size = static_cast<std::size_t>(header->size());
   if (size > largest_) return false;
   const auto bytes = view_of(size);
@@ -105,7 +114,8 @@ Scan BatchScanner::next() {
   }
   if (header_.base_offset < expected_) return invalid("its offset does not rise");
   const auto size = static_cast<std::size_t>(header_.size());
-  if (size > largest_ && window_.file_reaches(position_ + header_.size())) return invalid("the batch is too large to be held");
+  if (size > largest_ && window_.file_reaches(position_ + header_.size()))
+    return invalid("the batch is too large to be held: more than 48 MiB and than max.message.bytes allow");
   const bool in_pieces = !holds_large_ && size > worth_asking && !header_.is_wrapper();
   batch_ = {};
   if (in_pieces ? !window_.file_reaches(position_ + header_.size()) : view_of(size).size() < size) {
@@ -121,6 +131,7 @@ Scan BatchScanner::next() {
   }
   if (header_.base_offset > expected_) {
     if (!offset_is_credible(size)) return invalid("its offset does not fit what follows");
+    if (!is_as_known()) return invalid("its offset does not fit the recovery point");
     if (!in_pieces) batch_ = window_.view(position_, size).first(size);
   }
   if (header_.last_offset() >= limit_) return invalid(too_far);

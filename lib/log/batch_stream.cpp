@@ -64,10 +64,14 @@ bool BatchStream::next_in_open_segments() {
     const auto expected = open_->scanner.expected();
     switch (open_->scanner.next()) {
       case Scan::batch:
+        if (is_beyond_end()) [[unlikely]]
+          return false;
         if (loss_) [[unlikely]]
           tell_loss(header().base_offset);
+        if (ahead_) [[unlikely]]
+          tell_ahead(expected, header().base_offset, header().next_offset());
         if (header().base_offset > expected) [[unlikely]]
-          look_at_hole_inside(expected);
+          look_at_hole_inside(expected, header().base_offset);
         if (header().last_offset() >= position_) return true;
         break;
       case Scan::end:
@@ -80,13 +84,30 @@ bool BatchStream::next_in_open_segments() {
   return is_end();
 }
 
+void BatchStream::end_here() {
+  const auto base = bases().empty() ? directory_.log_start() : bases_.back();
+  const auto status = os::status_of(directory_.segment(base).log());
+  end_here_ = {base, status ? status->size : 0};
+}
+
+bool BatchStream::is_beyond_end() const {
+  return end_here_ &&
+         (open_->base > end_here_->base || (open_->base == end_here_->base && open_->scanner.position() >= end_here_->position));
+}
+
 // False, if the position may stand there.
 bool BatchStream::is_end() {
   if (loss_) tell_loss_at_end();
-  if (too_far_) tell_too_far();
+  if (ahead_) tell_ahead_at_end();
+  if (elsewhere_) tell_elsewhere();
   if (std::exchange(end_is_open_, false)) look_for_last_segment();
   if (open_ && position_ <= open_->scanner.expected()) return false;
-  const auto end = std::max(open_ ? open_->scanner.expected() : Offset{0}, directory_.log_start());
+  const auto stop = open_ ? open_->scanner.expected() : Offset{0};
+  if (directory_.starts_behind(stop)) {
+    seek(position_);
+    directory_.throw_starts_behind(stop);
+  }
+  const auto end = std::max({stop, directory_.log_start(), told_to_});
   if (position_ <= end) return false;
   seek(position_);
   throw Error(ErrorCode::offset_out_of_range,
@@ -98,6 +119,7 @@ void BatchStream::tell_loss_at_end() {
   const auto point = open_ ? directory_.point_for_reader() : std::nullopt;
   if (point && point->segment == open_->base && point->position.value <= loss_->end.value)
     loss_->next = std::max(loss_->next, point->offset);
+  if (take_loss_) told_to_ = std::max(told_to_, loss_->next);
   tell_loss(open_ ? open_->scanner.expected() : loss_->first);
 }
 
@@ -120,13 +142,43 @@ void BatchStream::look_for_last_segment() {
   position_ = stay;
 }
 
-// What reached into later segments, and was not in them either.
-void BatchStream::tell_too_far() {
-  auto range = *std::exchange(too_far_, std::nullopt);
+// The position stays: a writer will go on there.
+void BatchStream::tell_ahead_at_end() {
+  const auto end = open_ ? open_->scanner.expected() : ahead_->first;
+  const bool is_believed = ahead_->first == end || (elsewhere_ && elsewhere_->next >= ahead_->next);
+  const auto stay = position_;
+  tell_ahead(end, is_believed ? ahead_->next : end, ahead_->next);
+  if (elsewhere_ && elsewhere_->next <= position_) elsewhere_.reset();
+  position_ = stay;
+}
+
+// What stood where it does not belong, behind the end of the log, and was not in its own place either.
+void BatchStream::tell_elsewhere() {
+  auto range = *std::exchange(elsewhere_, std::nullopt);
   if (!open_ || range.next <= open_->scanner.expected()) return;
   range.first = std::max(position_, open_->scanner.expected());
-  range.reason = "they stand in a segment that ends before them";
+  range.reason = "they stand in the place of others";
   if (range.first < range.next) take_loss_(range);
+}
+
+// Of a sound batch that was left out, as it stood in front of others with smaller offsets: the log has nothing from `from` to
+// below `below`, which may be its offsets, and goes on to `next`.
+void BatchStream::tell_ahead(Offset from, Offset below, Offset next) {
+  auto range = *ahead_;
+  const bool is_decided = next >= range.next;
+  if (is_decided) ahead_.reset();
+  const auto before = std::min(below, range.first);
+  look_at_hole_inside(from, before);
+  position_ = std::max(position_, before);
+  range.first = std::max({from, range.first, position_});
+  range.next = std::min(below, range.next);
+  if (range.first >= range.next) {
+    if (!is_decided) return;
+    range.first = range.next;  // they stand elsewhere as well
+  } else {
+    position_ = std::max(position_, range.next);
+  }
+  take_loss_(range);
 }
 
 // Not another topic, made anew under the same name, whose offsets say nothing about the old one's.
@@ -156,27 +208,75 @@ void BatchStream::list(const os::FileStatus& directory) {
 }
 
 // An empty file behind the end of the log, or inside another segment, that was put there by a stranger. Whether it has a place in
-// the log is looked at where it is the last one; else only where it gets in the way.
+// the log is looked at where it is the last one; else only where it gets in the way. Likewise what is no file.
 void BatchStream::leave_out_strays() {
-  std::erase_if(strays_, [this](Offset base) { return !directory_.is_empty(base); });
+  std::erase_if(strays_, [this](Offset base) { return !directory_.is_empty(base) && !directory_.is_no_file(base); });
   for (const auto stray : strays_) std::erase(bases_, stray);
   auto first = bases_.end();
   while (first - bases_.begin() > 1 && directory_.is_empty(*(first - 1))) --first;
-  if (first == bases_.end() || suspect()) return;
+  if (first == bases_.end() || suspect() || directory_.is_no_file(*(first - 1))) return;
   const std::vector<Offset> empty(first, bases_.end());
   bases_.erase(first, bases_.end());
   const auto before = open(bases_.back(), false, Offset{std::numeric_limits<std::int64_t>::max()});
   const auto end = end_of_segment(*before, before->scanner);
-  for (const auto base : empty) {
-    if (!directory_.is_stray(base, end)) bases_.push_back(base);
-  }
+  const auto kept = directory_.in_log(empty, end);
+  bases_.insert(bases_.end(), kept.begin(), kept.end());
 }
 
 bool BatchStream::leave_out_if_empty(Offset base) {
   if (!directory_.is_empty(base)) return false;
+  leave_out(base);
+  return true;
+}
+
+void BatchStream::leave_out(Offset base) {
   strays_.push_back(base);
   std::erase(bases_, base);
+}
+
+// What has the name of a segment, but is no file, is damage up to the next one, or to what was on stable storage: there the
+// position stays, as above.
+bool BatchStream::pass_over_no_file(Offset base) {
+  if (!take_loss_ || !directory_.is_no_file(base)) return false;
+  if (!open_ && is_inside_segment(base)) return leave_out_no_file(base);
+  if (loss_) tell_loss(base);
+  const bool is_last = !has_successor(base);
+  const auto first = std::max(base, position_);
+  const auto stable = is_last ? directory_.stable_end().value_or(base) : base;
+  const auto next = is_last ? std::max(first, stable) : limit_of(base);
+  leave_out(base);
+  told_to_ = std::max(told_to_, next);  // after a restart nothing more may follow
+  if (is_last) {
+    told_of_end_ = true;
+  } else {
+    position_ = std::max(position_, next);
+  }
+  take_loss_({directory_.segment(base).log(),
+              {0},
+              {0},
+              first,
+              next,
+              !is_last || stable > base ? "not a regular file" : "not a regular file; nobody knows whether offsets are missing"});
   return true;
+}
+
+// The same inside another segment, which has all that is there.
+bool BatchStream::leave_out_no_file(Offset base) {
+  if (!take_loss_ || !directory_.is_no_file(base)) return false;
+  leave_out(base);
+  take_loss_({directory_.segment(base).log(), {0}, {0}, base, base, "not a regular file"});
+  return true;
+}
+
+// Whether the segment before this one goes on beyond its offset.
+bool BatchStream::is_inside_segment(Offset base) const {
+  const auto at = std::lower_bound(bases_.begin(), bases_.end(), base);
+  if (at == bases_.begin() || directory_.is_no_file(*(at - 1))) return false;
+  const auto before = open(*(at - 1), true, base);
+  auto& scanner = before->scanner;
+  scanner.hold_no_large_batches();
+  while (scanner.next() == Scan::batch) continue;
+  return scanner.reaches_too_far() && scanner.header().base_offset == scanner.expected();
 }
 
 // The open segment, in front of a hole, may be an empty file inside of another one.
@@ -184,6 +284,8 @@ bool BatchStream::leave_empty_segment() {
   const bool is_first = bases_.empty() || open_->base <= bases_.front();
   if (loss_ || is_first || is_stray(open_->base) || open_->scanner.next_position() > 0 || !leave_out_if_empty(open_->base))
     return false;
+  auto before = std::lower_bound(bases_.begin(), bases_.end(), open_->base) - bases_.begin();
+  while (before > 1 && leave_out_if_empty(bases_[static_cast<std::size_t>(before - 1)])) --before;
   seek(position_);
   locate();
   return true;
@@ -220,25 +322,40 @@ std::optional<format::RecoveryPoint> BatchStream::suspect() const {
   return point;
 }
 
+void BatchStream::require_from(Offset start) const {
+  if (position_ >= start) return;
+  throw Error(ErrorCode::offset_out_of_range, directory_.path() + ": offset " + number(position_.value) +
+                                                  " is below the log start offset " + number(start.value));
+}
+
 void BatchStream::locate() {
-  const auto start = directory_.log_start();
-  if (position_ < start) {
-    throw Error(ErrorCode::offset_out_of_range, directory_.path() + ": offset " + number(position_.value) +
-                                                    " is below the log start offset " + number(start.value));
-  }
+  require_from(directory_.log_start());
   if (bases_around(position_).empty() || bases_.front() > position_) bases_listed_anew();
   if (bases_.empty()) return;
   if (bases_.front() > position_) look_at_missing_start();
-  auto at = std::upper_bound(bases_.begin(), bases_.end(), position_);
-  if (at != bases_.begin()) --at;
-  open_ = open(*at, has_successor(*at), position_);
+  while (!open_ && !bases_.empty()) {
+    auto at = std::upper_bound(bases_.begin(), bases_.end(), position_);
+    if (at != bases_.begin()) --at;
+    try_to_open(*at);
+  }
+}
+
+void BatchStream::try_to_open(Offset base) {
+  try {
+    open_ = open(base, has_successor(base), std::max(position_, base));
+  } catch (const Error&) {
+    if (!pass_over_no_file(base)) throw;
+  }
 }
 
 BatchStream::Segment BatchStream::open_at(Offset base, std::int64_t position, Offset expected, bool mapped) const {
-  auto segment = std::make_unique<OpenSegment>(os::File::open(directory_.segment(base).log(), os::File::Mode::read), base,
-                                               position, expected, window_bytes_, mapped);
+  auto segment = std::make_unique<OpenSegment>(directory_.segment(base).open_log(os::File::Mode::read), base, position, expected,
+                                               window_bytes_, mapped);
   segment->scanner.set_limit(limit_of(base));
   segment->scanner.set_largest(largest_batch_);
+  if (!holds_large_) segment->scanner.hold_no_large_batches();
+  if (const auto point = has_successor(base) ? std::nullopt : directory_.point_in(base))
+    segment->scanner.set_known(point->position.value, point->offset, position == 0 || expected > base);
   return segment;
 }
 
@@ -253,17 +370,16 @@ Offset BatchStream::limit_of(Offset base) const {
 }
 
 // The index says where to begin; if that cannot be right, the segment is read from its start.
-BatchStream::Segment BatchStream::open(Offset base, bool has_successor, Offset from) const {
+BatchStream::Segment BatchStream::open(Offset base, bool has_successor, Offset from, const IndexReader& index) const {
   const auto suspicious = suspect();
   const bool mapped = has_successor && !directory_.on_network() && (!suspicious || base < suspicious->segment);
-  if (const auto entry = IndexReader(directory_.segment(base)).floor(from); entry && entry->position.value > 0) {
-    auto segment = open_at(base, entry->position.value, base, mapped);
-    if (is_indexed_there(segment->scanner, entry->offset)) {
-      if (segment->scanner.expected() <= from) return segment;
-      return open_at(base, entry->position.value, base, mapped);
-    }
-  }
-  return open_at(base, 0, base, mapped);
+  const auto entry = index.floor(from);
+  const auto position = entry && entry->position.value > 0 ? entry->position.value : 0;
+  auto segment = open_at(base, position, base, mapped);
+  if (position == 0) return segment;
+  const bool is_right = is_indexed_there(segment->scanner, entry->offset);
+  if (!is_right || segment->scanner.expected() > from) segment->scanner.restart(is_right ? position : 0, base);
+  return segment;
 }
 
 // Whether an index entry with this offset is right about the place where the scanner begins. The offset is the last of the batch
@@ -287,7 +403,7 @@ bool BatchStream::go_on_behind_segment() {
     if (leave_empty_segment()) return true;
     look_at_hole(open_->scanner.expected(), base);
     bases_around(base);
-    open_ = open(base, has_successor(base), std::max(position_, base));
+    try_to_open(base);
     return true;
   }
   leaving_for_ = successor();
@@ -316,15 +432,23 @@ std::optional<Offset> BatchStream::successor() {
   return successor_among(bases_listed_anew());
 }
 
+// One that a later segment follows: nothing is appended to it any more. There may be many.
+bool BatchStream::is_surely_empty(Offset base) const {
+  if (!directory_.on_network()) return directory_.is_empty(base);
+  const auto file = os::File::open_if_exists(directory_.segment(base).log(), os::File::Mode::read);
+  return file && file->size() == 0;
+}
+
 std::optional<Offset> BatchStream::successor_among(const std::vector<Offset>& all) const {
   const auto expected = open_->scanner.expected();
-  const auto above = std::upper_bound(all.begin(), all.end(), expected);
+  auto above = std::upper_bound(all.begin(), all.end(), expected);
   if (above != all.begin()) {
     const auto floor = *(above - 1);
     if (floor != open_->base) return floor;  // also one below: the open segment is gone, merged into that one
     const auto status = os::status_of(directory_.segment(floor).log());
     if (status && status->id != open_->id) return floor;
   }
+  while (above != all.end() && above + 1 != all.end() && is_surely_empty(*above)) ++above;
   if (above == all.end()) return std::nullopt;
   // Behind the recovery point of another boot a gap is where the log ended.
   if (const auto point = suspect(); point && *above > point->segment && *above != expected) return std::nullopt;
@@ -336,17 +460,21 @@ bool BatchStream::behind_restart(Offset base, std::int64_t position) const {
   return point && (base > point->segment || (base == point->segment && position >= point->position.value));
 }
 
+// Of what is not behind the restart: a file that still reaches as far as what was on stable storage was not cut off.
+bool BatchStream::is_in_stable_part(Offset base, std::int64_t position) const {
+  const auto point = suspect();
+  return point && point->segment == base && position < point->position.value && open_->file.size() >= point->position.value;
+}
+
 // What the open scanner stands at is damage. Returns (true) behind it where that is passed over, or may lie before what is
 // wanted.
 bool BatchStream::damaged() {
-  const BatchScanner& scanner = open_->scanner;
+  BatchScanner& scanner = open_->scanner;
   const auto& path = open_->file.path();
   if (!take_loss_ && scanner.expected() >= position_)
     throw_damaged(path, scanner.position(), scanner.expected(), scanner.fault());
-  if (take_loss_ && scanner.reaches_too_far() && (!too_far_ || too_far_->next < scanner.header().next_offset())) {
-    too_far_ = {path, {scanner.position()}, {scanner.position()}, scanner.expected(), scanner.header().next_offset(), ""};
-  }
   const auto end = end_of_damage(open_->file, scanner.position(), scanner.expected());
+  if (take_loss_ && scanner.is_misplaced()) remember_misplaced(end);
   lose({path,
         {scanner.position()},
         {end},
@@ -355,6 +483,29 @@ bool BatchStream::damaged() {
         scanner.fault()});
   open_ = open_at(open_->base, end, scanner.expected(), false);
   return true;
+}
+
+// A sound batch among others. Whether it stands in its own place as well is seen later.
+void BatchStream::remember_misplaced(std::int64_t end) {
+  const auto& scanner = open_->scanner;
+  const auto& header = scanner.header();
+  const LostRange range{open_->file.path(), {scanner.position()}, {end},
+                        header.base_offset, header.next_offset(), scanner.fault()};
+  if (is_offset_believed() && (!elsewhere_ || elsewhere_->next < range.next)) elsewhere_ = range;
+  if (scanner.reaches_too_far() || range.first <= scanner.expected()) return;
+  if (!ahead_) ahead_ = range;
+  ahead_->end = range.end;
+  ahead_->first = std::min(ahead_->first, range.first);
+  ahead_->next = std::max(ahead_->next, range.next);
+}
+
+// Where nothing but the offset of a batch, which stands outside the checksum, says that the log went so far: not if one flipped
+// bit has made it, nor if it is another log's.
+bool BatchStream::is_offset_believed() const {
+  const auto base = open_->scanner.header().base_offset;
+  const auto expected = open_->scanner.expected();
+  if (elsewhere_ && base == elsewhere_->next) return true;
+  return base - expected <= std::numeric_limits<std::int32_t>::max() && !format::is_one_bit_off(base, expected);
 }
 
 // If what the open scanner stands at ends, by its header, exactly with the file, or is a sound batch at a place where its offset
@@ -368,7 +519,8 @@ std::optional<Offset> BatchStream::behind_wrong_batch_at_end() const {
   const bool is_last = strict_ && !has_successor(open_->base);
   const auto largest = scanner.expected() + (is_last ? std::numeric_limits<std::int32_t>::max() : 0);
   const bool is_whole = header && format::header_fault(*header) == nullptr && header->base_offset <= largest &&
-                        (scanner.falls() || header->size() == open_->file.size() - scanner.position());
+                        (header->size() == open_->file.size() - scanner.position() ||
+                         (header->base_offset < scanner.expected() && scanner.is_misplaced()));
   if (directory_.on_network() || !is_whole) return std::nullopt;
   if (header->base_offset < scanner.expected()) return scanner.expected();
   return std::min(header->next_offset(), limit_of(open_->base));  // what it says is not to be trusted
@@ -393,6 +545,10 @@ void BatchStream::tell_loss(Offset next) {
     throw_damaged(range.path, range.position.value, range.first, range.reason);
   }
   position_ = std::max(position_, next);
+  const bool is_told_later =
+      ahead_ && ahead_->path == range.path && ahead_->position <= range.position && range.end <= ahead_->end;
+  if (is_told_later && range.first == range.next) return;
+  if (is_told_later) ahead_.reset();  // it was one of these, with a wrong offset
   take_loss_(range);
 }
 
@@ -400,43 +556,45 @@ void BatchStream::tell_loss(Offset next) {
 // damaged, after it had been opened.
 void BatchStream::look_at_hole(Offset from, Offset below) {
   if (loss_ || from == below) return;
+  if (ahead_ && from < below) {
+    tell_ahead(from, below, below);
+    from = std::max(from, std::min(position_, below));
+    if (from == below) return;
+  }
   if (from > below) {
     if (below > open_->base) missing(below, from, below);
     return;
   }
   const auto start = directory_.log_start();
-  if (position_ < start) {
-    throw Error(ErrorCode::offset_out_of_range, directory_.path() + ": offset " + number(position_.value) +
-                                                    " is below the log start offset " + number(start.value));
-  }
+  require_from(start);
   from = std::max({from, start, position_});
   if (from >= below || is_told_as_lost(from, below)) return;
   // Whoever puts a broker's segments into a new topic may leave its first, empty one beside them.
   const bool nothing_before = from == start && open_->scanner.next_position() == 0;
-  if (directory_.is_dense() && (!nothing_before || directory_.has_index_between(from + 1, below))) {
+  if (directory_.has_index_between(from, below) ||
+      (directory_.is_dense() && (!nothing_before || directory_.were_here(from, below)))) {
     missing(from, below, below);
   } else if (notice_) {
-    notice_(directory_.path() + ": offsets " + number(from.value) + " to " + number(below.value - 1) + " are not there: " +
+    notice_(directory_.path() + ": " + offsets_are(from, below - 1) + " not there: " +
             (directory_.is_dense() ? missing_start : "compaction emptied that part of the log, or a segment is missing"));
   }
 }
 
-// Before the batch that was just read. A broker's own segments, put into a topic that is not compacted, may have many: one is
-// told of.
-void BatchStream::look_at_hole_inside(Offset expected) {
-  const auto from = std::max(position_, expected);
-  const auto below = header().base_offset;
-  if (from >= below || !directory_.is_dense() || is_told_as_lost(from, below) || !notice_ || told_of_hole_) return;
-  told_of_hole_ = true;
-  notice_(place() + ": offsets " + number(from.value) + " to " + number(below.value - 1) +
-          " are not there, and perhaps others: compaction took them away, or a batch is missing");
+// Before the batch that was just read, or the end of the segment. A broker's own segments, put into a topic that is not
+// compacted, may have many: one is told of, unless who passes over damage asks what is missing.
+void BatchStream::look_at_hole_inside(Offset from, Offset below) {
+  from = std::max(position_, from);
+  const bool is_usual = directory_.in_store() && !directory_.is_dense();
+  if (from >= below || is_usual || is_told_as_lost(from, below) || !notice_ || told_of_hole_) return;
+  told_of_hole_ = !take_loss_;
+  notice_(place() + ": " + offsets_are(from, below - 1) + " not there" + (take_loss_ ? "" : ", and perhaps others") +
+          ": a compaction leaves such holes, or a batch is missing");
 }
 
 bool BatchStream::is_told_as_lost(Offset from, Offset below) const {
   if (!directory_.are_known_lost(from, below)) return false;
   if (notice_) {
-    notice_(directory_.path() + ": offsets " + number(from.value) + " to " + number(below.value - 1) +
-            " are lost, as its file lost-offsets says");
+    notice_(directory_.path() + ": " + offsets_are(from, below - 1) + " lost, as its file lost-offsets says");
   }
   return true;
 }
@@ -445,17 +603,13 @@ bool BatchStream::is_told_as_lost(Offset from, Offset below) const {
 void BatchStream::look_at_missing_start() {
   const auto start = directory_.log_start();  // it is moved before segments go
   const auto first = bases_.front();
-  if (position_ < start) {
-    throw Error(ErrorCode::offset_out_of_range, directory_.path() + ": offset " + number(position_.value) +
-                                                    " is below the log start offset " + number(start.value));
-  }
+  require_from(start);
   if (is_told_as_lost(position_, first)) return;
-  if (directory_.has_index_between(position_, first)) {
+  if (directory_.were_here(position_, first)) {
     missing(position_, first, first);
   } else if (notice_) {
-    notice_(directory_.path() + ": offsets " + number(position_.value) + " to " + number(first.value - 1) +
-            " are not there: the first segment begins with " + number(first.value) +
-            (directory_.is_dense() ? std::string("; ") + missing_start : ""));
+    notice_(directory_.path() + ": " + offsets_are(position_, first - 1) + " not there: the first segment begins with " +
+            number(first.value) + (directory_.is_dense() ? std::string("; ") + missing_start : ""));
   }
 }
 
@@ -467,8 +621,7 @@ void BatchStream::missing(Offset from, Offset below, Offset segment) {
 
 void BatchStream::missing(const std::string& path, std::int64_t position, Offset from, Offset below, const char* reason) {
   if (!take_loss_) {
-    const auto what = path + " position " + number(position) + " (offsets " + number(from.value) + " to " +
-                      number(below.value - 1) + "): " + reason;
+    const auto what = path + " position " + number(position) + " (" + offsets_text(from, below - 1) + "): " + reason;
     seek(position_);  // the path may be that of the open segment
     throw Error(ErrorCode::damaged, what);
   }
@@ -493,20 +646,22 @@ bool BatchStream::reread() {
   };
   if (again()) return true;
   while (open_->scanner.reaches_too_far() && open_->scanner.header().base_offset == open_->scanner.expected() &&
-         leave_out_if_empty(limit_of(base))) {
+         (leave_out_if_empty(limit_of(base)) || leave_out_no_file(limit_of(base)))) {
     if (again()) return true;
   }
   const bool is_closed = has_successor(base);
-  if (!is_closed && torn_ && torn_->base == base && torn_->position == position && torn_->size == open_->file.size()) {
-    open_->scanner.refresh();
+  const bool is_known =
+      !is_closed && torn_ && torn_->base == base && torn_->position == position && torn_->size == open_->file.size();
+  if (is_known || behind_restart(base, position)) {
+    open_->scanner.refresh();  // what a writer puts in its place is not to be read together with what was there
     return false;
   }
-  if (behind_restart(base, position)) return false;
   if (is_closed) {
     bases_listed_anew();  // segments that were merged, or had expired, do not count
     return again() || damaged();
   }
-  if ((strict_ && behind_wrong_batch_at_end()) || directory_.is_as_synced(base, open_->file.size()) ||
+  if ((strict_ && (behind_wrong_batch_at_end() || end_of_chain_behind(open_->file, position, {}))) ||
+      open_->scanner.is_misplaced() || directory_.is_as_synced(base, open_->file.size()) || is_in_stable_part(base, position) ||
       end_of_chain_behind(open_->file, position, expected)) {
     // A live writer may have finished the batch and appended others meanwhile.
     return again() || damaged();
@@ -524,15 +679,20 @@ std::string BatchStream::place() const {
 Offset BatchStream::end() {
   const auto start = directory_.log_start();
   if (const auto point = suspect()) return std::max(start, end_behind_restart(*point));
-  if (bases().empty()) return start;
-  const auto base = bases_.back();
-  auto segment = open(base, false, Offset{std::numeric_limits<std::int64_t>::max()});
-  listed_end_ = std::max(start, end_of_segment(*segment, segment->scanner));
+  const auto& all = bases();
+  auto behind = all.end();
+  while (behind != all.begin() && directory_.is_no_file(*(behind - 1))) --behind;
+  listed_end_ = start;
+  if (behind != all.end()) listed_end_ = std::max(start, directory_.stable_end().value_or(start));  // next() tells of it
+  if (behind == all.begin()) return listed_end_;
+  auto segment = open(*(behind - 1), false, Offset{std::numeric_limits<std::int64_t>::max()});
+  listed_end_ = std::max(listed_end_, end_of_segment(*segment, segment->scanner));
   return listed_end_;
 }
 
 // Behind the last whole batch, or behind what follows damage: the records there are not lost.
 Offset BatchStream::end_of_segment(const OpenSegment& segment, BatchScanner& scanner) {
+  scanner.hold_no_large_batches();
   for (;;) {
     const auto found = scanner.next();
     if (found == Scan::batch) continue;
@@ -547,10 +707,15 @@ Offset BatchStream::end_behind_restart(const format::RecoveryPoint& point) const
   if (at != bases.begin()) --at;
   Offset end = point.offset;
   for (bool first = true; at != bases.end(); ++at, first = false) {
-    if (!first && *at != end) break;
+    if ((!first && *at != end) || directory_.is_no_file(*at)) break;
     auto segment = open_at(*at, 0, *at, false);
+    if (*at < point.segment) {  // all of it was on stable storage, and the segment of the recovery point is gone
+      end = end_of_segment(*segment, segment->scanner);
+      continue;
+    }
     const bool known = *at == point.segment && point.position.value > 0 && segment->file.size() >= point.position.value;
     if (known) segment = open_at(*at, point.position.value, point.offset, false);
+    segment->scanner.hold_no_large_batches();
     auto found = segment->scanner.next();
     while (found == Scan::batch) found = segment->scanner.next();
     end = segment->scanner.expected();
@@ -563,6 +728,7 @@ Offset BatchStream::end_behind_restart(const format::RecoveryPoint& point) const
 std::optional<format::BatchHeader> BatchStream::batch_of(const format::TimeIndexEntry& entry, Offset base) const {
   try {
     const auto segment = open(base, false, entry.offset);
+    segment->scanner.hold_no_large_batches();
     while (segment->scanner.next() == Scan::batch) {
       const auto& found = segment->scanner.header();
       if (found.last_offset() < entry.offset) continue;
@@ -570,9 +736,38 @@ std::optional<format::BatchHeader> BatchStream::batch_of(const format::TimeIndex
       return found;
     }
   } catch (const Error& error) {
-    if (!is_stale(error)) throw;
+    if (!is_stale(error) && !directory_.is_no_file(base)) throw;
   }
   return std::nullopt;
+}
+
+// The batch that the last time index entry of a segment names, and those behind it up to the next segment, each file opened once:
+// no batch before them has a later timestamp. False: some of that is not as it should be, or `look` says so; nothing is known
+// then.
+template <class Look>
+bool BatchStream::look_behind_last_time(Offset base, Offset next, Look look) const {
+  const IndexReader index(directory_.segment(base));
+  const auto entry = index.last_time();
+  if (!entry) return false;
+  try {
+    const auto segment = open(base, true, entry->offset, index);
+    auto& scanner = segment->scanner;
+    for (bool is_found = false;;) {
+      const auto expected = scanner.expected();
+      const auto found = scanner.next();
+      if (found == Scan::end) return is_found && expected == next;
+      if (found != Scan::batch) return false;
+      const auto& header = scanner.header();
+      if (!is_found && header.last_offset() < entry->offset) continue;
+      const bool is_right = is_found ? header.base_offset == expected || !directory_.is_dense()
+                                     : header.last_offset() == entry->offset && header.max_timestamp == entry->timestamp;
+      if (!is_right || !look(header)) return false;
+      is_found = true;
+    }
+  } catch (const Error& error) {
+    if (!is_stale(error) && !directory_.is_no_file(base)) throw;
+  }
+  return false;
 }
 
 bool BatchStream::seek_time(Timestamp time, std::optional<Offset> below) {
@@ -581,12 +776,17 @@ bool BatchStream::seek_time(Timestamp time, std::optional<Offset> below) {
   auto at = std::upper_bound(bases.begin(), bases.end(), start);
   if (at != bases.begin()) --at;
   for (; at != bases.end() && (!below || *at < *below); ++at) {
+    const bool is_closed = at + 1 != bases.end();
+    if (is_closed && look_behind_last_time(*at, *(at + 1), [&](const format::BatchHeader& header) {
+          return header.max_timestamp < time || header.is_control();
+        }))
+      continue;
     Offset from = std::max(start, *at);
     if (const auto entry = IndexReader(directory_.segment(*at)).time_below(time); entry && entry->offset > from) {
       if (const auto header = batch_of(*entry, *at)) from = header->next_offset();
     }
     const auto matches = [&] { return header().max_timestamp >= time && !header().is_control(); };
-    if (scan_segment(from, at + 1 != bases.end() ? std::optional(*(at + 1)) : std::nullopt, matches)) return true;
+    if (scan_segment(from, is_closed ? std::optional(*(at + 1)) : std::nullopt, matches)) return true;
   }
   return false;
 }
@@ -606,6 +806,13 @@ bool BatchStream::seek_max_time() {
   if (at != bases.begin()) --at;
   for (; at != bases.end(); ++at) {
     Offset from = std::max(start, *at);
+    bool is_first = true;
+    if (at + 1 != bases.end() && look_behind_last_time(*at, *(at + 1), [&](const format::BatchHeader& header) {
+          if (std::exchange(is_first, false) && (header.is_control() || header.base_offset < from)) return false;
+          consider(header);
+          return true;
+        }))
+      continue;
     const auto entry = IndexReader(directory_.segment(*at)).last_time();
     const auto indexed = entry && entry->offset >= from ? batch_of(*entry, *at) : std::nullopt;
     if (indexed && indexed->base_offset >= from && !indexed->is_control()) {

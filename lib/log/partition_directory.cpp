@@ -87,18 +87,30 @@ bool PartitionDirectory::is_empty(Offset base) const {
   return status && status->is_regular && status->size == 0;
 }
 
+// Of two that begin behind the end the second one is none if the first one is: few have to be looked at.
+std::span<const Offset> PartitionDirectory::in_log(std::span<const Offset> empty, Offset end) const {
+  const auto first = std::lower_bound(empty.begin(), empty.end(), end);
+  const auto last = std::partition_point(first, empty.end(), [&](Offset base) { return !is_stray(base, end); });
+  return {first, last};
+}
+
 bool PartitionDirectory::is_stray(Offset base, Offset end) const {
-  if (base <= end) return base < end;
+  if (!dense_ || base == end) return false;
   const auto from = std::max(end, log_start());
-  if (!dense_ || from >= base || are_known_lost(from, base)) return false;
+  if (from >= base || are_known_lost(from, base)) return false;
   const auto point = recovery_point();
   return !point || point->offset <= end;
 }
 
 bool PartitionDirectory::has_index_between(Offset from, Offset below) const {
-  const auto inside = [&](Offset base) { return base >= from && base < below; };
+  const auto inside = [&](Offset base) { return base >= from && base < below && !os::status_of(segment(base).log()); };
   const auto indexes = bases_with(format::index_suffix);
   return std::any_of(indexes.begin(), indexes.end(), inside);
+}
+
+bool PartitionDirectory::were_here(Offset from, Offset below) const {
+  const auto point = point_for_reader();
+  return (point && from < std::min(below, point->offset)) || has_index_between(from, below);
 }
 
 std::vector<Offset> PartitionDirectory::bases_with(std::string_view suffix) const {
@@ -119,6 +131,22 @@ Offset PartitionDirectory::log_start() const {
   return bases.empty() ? Offset{0} : bases.front();
 }
 
+bool PartitionDirectory::starts_behind(Offset end) const {
+  if (only_ || network_ || log_start() <= end) return false;
+  const auto point = point_for_reader();
+  return point && point->offset > Offset{0} && point->boot_id == os::boot_id() && log_start() > point->offset;
+}
+
+void PartitionDirectory::throw_starts_behind(Offset end) const {
+  throw Error(ErrorCode::damaged, format::log_start_offset_path(path_) + ": the log start offset " +
+                                      std::to_string(log_start().value) + " is behind the end offset " +
+                                      std::to_string(end.value));
+}
+
+void PartitionDirectory::move_log_start(Offset start) const {
+  os::replace_file(format::log_start_offset_path(path_), format::format_log_start_offset(start), true);
+}
+
 std::int32_t PartitionDirectory::leader_epoch() const {
   const auto file = format::leader_epoch_checkpoint_path(path_);
   const auto text = os::read_file(file);
@@ -127,21 +155,30 @@ std::int32_t PartitionDirectory::leader_epoch() const {
   return epochs.empty() ? 0 : epochs.back().epoch;
 }
 
+// One that is far too large says no more than what a power failure has left of one.
+static std::optional<std::string> text_or_none_of(const std::string& file) {
+  try {
+    return os::read_file(file);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::damaged) throw;
+    return std::string();
+  }
+}
+
 std::optional<format::RecoveryPoint> PartitionDirectory::recovery_point() const {
   const auto file = format::recovery_point_path(path_);
-  const auto text = os::read_file(file);
+  const auto text = text_or_none_of(file);
   if (!text) return std::nullopt;
   if (const auto point = readable_recovery_point(*text, file)) return point;
   const auto bases = segment_bases();
-  const auto stable = bases.size() > 1 ? bases[bases.size() - 2] : bases.empty() ? log_start() : bases.front();
+  const bool is_whole = !format::is_part_of_recovery_point(*text);  // and damaged: no power failure leaves that
+  const auto stable = bases.empty() ? log_start() : is_whole || bases.size() == 1 ? bases.back() : bases[bases.size() - 2];
   return format::RecoveryPoint{stable, stable, {0}, "unknown"};
 }
 
-// The file is renamed into place before its data is synced: a power failure may leave it empty, of zeros, or a part of it. Its
-// last byte is its only newline at an end.
 std::optional<format::RecoveryPoint> PartitionDirectory::readable_recovery_point(const std::string& text,
                                                                                  const std::string& file) const {
-  if (!text.ends_with('\n')) return std::nullopt;
+  if (format::is_part_of_recovery_point(text)) return std::nullopt;
   try {
     return format::parse_recovery_point(text, file);
   } catch (const Error&) {
@@ -150,7 +187,7 @@ std::optional<format::RecoveryPoint> PartitionDirectory::readable_recovery_point
 }
 
 std::optional<Offset> PartitionDirectory::stable_end() const {
-  const auto point = in_store_ ? point_for_reader() : std::nullopt;
+  const auto point = only_ ? point_in(*only_) : point_for_reader();
   return point ? std::optional(point->offset) : std::nullopt;
 }
 
@@ -162,6 +199,11 @@ std::optional<format::RecoveryPoint> PartitionDirectory::point_for_reader() cons
     if (error.code() != ErrorCode::io) throw;
     return std::nullopt;
   }
+}
+
+std::optional<format::RecoveryPoint> PartitionDirectory::point_in(Offset segment) const {
+  const auto point = file_.empty() ? point_for_reader() : std::nullopt;
+  return point && point->segment == segment && !is_under_repair() ? point : std::nullopt;
 }
 
 void PartitionDirectory::move_recovery_point(Offset offset, Offset segment, std::int64_t position, bool durable) const {
@@ -188,8 +230,11 @@ std::string PartitionDirectory::current_boot() const { return network_ ? "-" : o
 std::optional<format::RecoveryPoint> PartitionDirectory::suspect_from() const {
   if (network_) return std::nullopt;
   auto point = recovery_point();
-  if (!point || point->boot_id == os::boot_id()) return std::nullopt;
-  return point;
+  return point && is_of_another_boot(*point) ? point : std::nullopt;
+}
+
+bool PartitionDirectory::is_of_another_boot(const format::RecoveryPoint& point) const {
+  return !network_ && point.boot_id != os::boot_id();
 }
 
 std::optional<format::RecoveryPoint> PartitionDirectory::suspect_if_readable() const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,14 +38,25 @@ class PartitionDirectory {
   std::optional<Offset> bound(const std::vector<Offset>& strays = {}) const;
   // Whether the file of the segment is there and empty.
   bool is_empty(Offset base) const;
-  // Whether the last segment, which is empty and begins at `base`, is none, since the one before it ends at `end`. Not where
-  // those who know say why it does not begin there: a repair, the log start, or that more was on stable storage.
-  bool is_stray(Offset base, Offset end) const;
+  // Whether what has its name is no file.
+  bool is_no_file(Offset base) const { return log::is_no_file(segment(base).log()); }
+  // Which of the last segments, which are all empty, belong to the log, as the one before them ends at `end`: those that begin
+  // there, and such behind it of which others know why: a repair, the log start, or that more was on stable storage.
+  std::span<const Offset> in_log(std::span<const Offset> empty, Offset end) const;
   // An index without its segment that begins in this range: somebody took the segment away.
   bool has_index_between(Offset from, Offset below) const;
+  // Of offsets in front of the first batch: whether they are known to have been here once, by an index that is left or the
+  // recovery point. Not so where a broker's segments were put into a new topic.
+  bool were_here(Offset from, Offset below) const;
 
   // The first offset readers may see; where nothing was stored about it, 0 in a store, else where the first segment begins.
   Offset log_start() const;
+  // Whether that file is damaged: the log starts behind this end, and behind what was on stable storage. Where nothing was, it
+  // may be told to start anywhere.
+  bool starts_behind(Offset end) const;
+  [[noreturn]] void throw_starts_behind(Offset end) const;  // Error(damaged)
+  // Durable on return; under the append lock.
+  void move_log_start(Offset start) const;
   // The epoch that a new batch carries: the last of leader-epoch-checkpoint, 0 without one.
   std::int32_t leader_epoch() const;
 
@@ -58,6 +70,8 @@ class PartitionDirectory {
   // The recovery point for those who only read; nullopt where it may not be read, and on a network file system, where what a
   // reader sees of the log may be older.
   std::optional<format::RecoveryPoint> point_for_reader() const;
+  // The same if it lies in this segment, and no repair is about to replace it.
+  std::optional<format::RecoveryPoint> point_in(Offset segment) const;
   // Its offset.
   std::optional<Offset> stable_end() const;
   // Moves the recovery point forward, never back; under the append lock. `durable`: synced with its name.
@@ -69,6 +83,8 @@ class PartitionDirectory {
   // The recovery point if the host has restarted since it was written (or another host wrote it): everything behind it may have
   // holes, and the first invalid batch there is where the log ended.
   std::optional<format::RecoveryPoint> suspect_from() const;
+  // Whether that is so of one that was read already.
+  bool is_of_another_boot(const format::RecoveryPoint& point) const;
 
   // The same for those who only read: where that file may not be read, nothing is known of a restart.
   std::optional<format::RecoveryPoint> suspect_if_readable() const;
@@ -92,6 +108,7 @@ class PartitionDirectory {
   void clear_sync_failed() const;  // durable
 
  private:
+  bool is_stray(Offset base, Offset end) const;
   std::vector<Offset> bases_with(std::string_view suffix) const;
   std::optional<format::RecoveryPoint> readable_recovery_point(const std::string& text, const std::string& file) const;
   std::string current_boot() const;

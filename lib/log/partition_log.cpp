@@ -26,8 +26,6 @@ constexpr std::int64_t preallocate_after = 4 << 20;  // appended bytes: a short-
 
 std::string number(std::int64_t n) { return std::to_string(n); }
 
-std::string offsets_text(Offset first, Offset next) { return number(first.value) + " to " + number(next.value - 1); }
-
 bool is_no_space(const Error& error) {
   return error.system_error() == ENOSPC || error.system_error() == EDQUOT || error.system_error() == EFBIG;
 }
@@ -140,7 +138,7 @@ bool PartitionLog::went_on_behind(const Place& place, const format::BatchBytes& 
 
 // Whether others have appended to that segment: a batch that is not this one, or anything behind it.
 bool PartitionLog::is_followed(const Place& place, const format::BatchBytes& batch) const {
-  const auto file = os::File::open(directory_.segment(place.base).log(), os::File::Mode::read);
+  const auto file = directory_.segment(place.base).open_log(os::File::Mode::read);
   BatchScanner scanner(file, place.position, place.next, scan_window_bytes);
   if (scanner.next() != Scan::batch) return false;
   return !is_same(scanner.batch(), batch) || scanner.next() == Scan::batch;
@@ -234,17 +232,27 @@ void PartitionLog::open_tail() {
   const auto start = directory_.log_start();
   const auto base = bases.empty() ? start : bases.back();
   if (bases.empty()) os::File::open(directory_.segment(base).log(), os::File::Mode::create);
+  move_log_start(bases, start);
   last_bases_.assign(bases.end() - static_cast<std::ptrdiff_t>(std::min(bases.size(), most_known_segments)), bases.end());
   go_to(base);
   if (directory_.on_network() && tail_->end == 0 && bases.size() > 1) leave_overtaken_segment(bases[bases.size() - 2]);
   leave_strays(bases);
   tail_->index.trim();
   if (tail_->next < start) {
+    if (directory_.starts_behind(tail_->next)) directory_.throw_starts_behind(tail_->next);
     close_tail();
     os::File::open(directory_.segment(start).log(), os::File::Mode::create_new);
     go_to(start);
   }
   tell_of_cut();
+}
+
+// A broker's segments were put into a new topic: the log starts with them. It would not be known any more once the recovery point
+// has passed them.
+void PartitionLog::move_log_start(std::span<const Offset> bases, Offset start) const {
+  if (bases.size() > 1 && directory_.is_empty(bases.front())) bases = bases.subspan(1);
+  if (bases.empty() || bases.front() <= start || directory_.are_known_lost(start, bases.front())) return;
+  if (!directory_.were_here(start, bases.front())) directory_.move_log_start(bases.front());
 }
 
 // Somebody may have shortened the log by more than a writer that died left behind its end. The offsets of what is gone are given
@@ -273,8 +281,10 @@ std::string PartitionLog::gone(Offset next) const {
   const auto point = directory_.recovery_point();
   if (!point || point->offset <= next) return {};
   const auto count = point->offset - next;
-  const auto what = count == 1 ? "1 acknowledged offset, " + number(next.value) + ", is"
-                               : number(count) + " acknowledged offsets, " + offsets_text(next, point->offset) + ", are";
+  const auto first = number(next.value);
+  const auto what = count == 1
+                        ? "1 acknowledged offset, " + first + ", is"
+                        : number(count) + " acknowledged offsets, " + first + " to " + number(point->offset.value - 1) + ", are";
   return what + " gone, and given again: the log ends at " + number(next.value) + ", below its recovery point " +
          number(point->offset.value);
 }
@@ -296,18 +306,24 @@ void PartitionLog::leave_overtaken_segment(Offset before) {
   remove_empty_segment(base);
 }
 
-// The newest segment is empty, and the one before it does not end there: a stranger's file, which is kept. So are others in a
-// row.
+// The newest segment is empty, and no other one ends there: a stranger's file, which is kept. So are others in a row.
 void PartitionLog::leave_strays(std::span<const Offset> bases) {
   if (bases.size() < 2 || tail_->end > 0 || tail_->base != bases.back()) return;
   auto count = bases.size() - 1;
   while (count > 1 && directory_.is_empty(bases[count - 1])) --count;
   const auto end = end_of(bases[count - 1]);
-  if (!end || !directory_.is_stray(bases[count], *end)) return;
+  if (!end) return;
+  const auto empty = bases.subspan(count);
+  const auto kept = directory_.in_log(empty, *end);
+  if (kept.size() == empty.size()) return;
   tail_.reset();
-  set_segments_aside(bases.subspan(count), "is empty and does not follow on");
+  const auto skipped = static_cast<std::size_t>(kept.data() - empty.data());
+  constexpr const char* why = "is empty and does not follow on";
+  set_segments_aside(empty.first(skipped), why);
+  set_segments_aside(empty.subspan(skipped + kept.size()), why);
   last_bases_.assign({bases[count - 1]});
-  go_to(bases[count - 1]);
+  last_bases_.insert(last_bases_.end(), kept.begin(), kept.end());
+  go_to(kept.empty() ? bases[count - 1] : kept.back());
 }
 
 // Others may have rolled since this process looked last, several times. Each segment begins where the one before it ends, unless
@@ -337,10 +353,11 @@ bool PartitionLog::is_there(Offset base) const {
 // Nothing is written, since the segment may have been closed. nullopt where its end is not whole, or not easily found.
 std::optional<Offset> PartitionLog::end_of(Offset base) const {
   const auto files = directory_.segment(base);
-  const auto file = os::File::open(files.log(), os::File::Mode::read);
+  const auto file = files.open_log(os::File::Mode::read);
   const auto entry = IndexReader(files).last();
   BatchScanner scanner(file, entry ? entry->position.value : 0, base, scan_window_bytes);
   scanner.hold_no_large_batches();
+  if (const auto point = directory_.point_in(base)) scanner.set_known(point->position.value, point->offset, !entry);
   auto found = scanner.next();
   if (entry && (found != Scan::batch || scanner.header().last_offset() != entry->offset)) return std::nullopt;
   while (found == Scan::batch) found = scanner.next();
@@ -349,7 +366,7 @@ std::optional<Offset> PartitionLog::end_of(Offset base) const {
 
 PartitionLog::Tail PartitionLog::open_segment(Offset base) {
   const auto files = directory_.segment(base);
-  auto file = os::File::open(files.log(), os::File::Mode::write);
+  auto file = files.open_log(os::File::Mode::write);
   if (directory_.on_network()) lock_segment(file);  // before the indexes are opened
   Tail tail{base, std::move(file), {}, IndexWriter(files, options_.index_interval_bytes), 0, base, {}, 0};
   const auto status = tail.file.status();
@@ -373,6 +390,9 @@ PartitionLog::Tail PartitionLog::open_segment(Offset base) {
 bool PartitionLog::read_on(Tail& tail, std::int64_t position, Offset expected, Behind behind) {
   BatchScanner scanner(tail.file, position, expected, scan_window_bytes);
   scanner.hold_no_large_batches();
+  const bool is_new = tail.end == 0;
+  if (const auto point = is_new ? directory_.point_in(tail.base) : std::nullopt)
+    scanner.set_known(point->position.value, point->offset, true);
   auto found = scanner.next();
   for (; found == Scan::batch; found = scanner.next()) {
     if (!tail.first_timestamp) tail.first_timestamp = scanner.header().max_timestamp;
@@ -386,12 +406,16 @@ bool PartitionLog::read_on(Tail& tail, std::int64_t position, Offset expected, B
 }
 
 // Only the newest segment has a tail; in one that others closed what is invalid is damage, and left to readers to report.
-void PartitionLog::cut(Tail& tail, const BatchScanner& scanner, bool prefix_of_one_batch, Behind behind) {
+void PartitionLog::cut(Tail& tail, BatchScanner& scanner, bool prefix_of_one_batch, Behind behind) {
   if (behind == Behind::writer && directory_.segment_bases().back() > tail.base) {
     tail.closed = true;
     return;
   }
   const auto place = tail.file.path() + " position " + number(tail.end) + " (offset " + number(tail.next.value) + ")";
+  if (behind == Behind::writer && scanner.is_misplaced()) {
+    throw Error(ErrorCode::damaged,
+                place + ": " + scanner.fault() + ", but the batch is whole: the file is damaged, nothing was cut");
+  }
   if (behind == Behind::writer && end_of_chain_behind(tail.file, tail.end, tail.next)) {
     throw Error(ErrorCode::damaged,
                 place + ": " + scanner.fault() + ", but whole batches follow: the file is damaged, nothing was cut");
@@ -416,13 +440,13 @@ void PartitionLog::keep_cut_bytes(const os::File& file, Offset base, std::int64_
   auto at = position;
   auto bytes = window.view(at, step);
   for (; !bytes.empty() && std::all_of(bytes.begin(), bytes.end(), is_zero); bytes = window.view(at, step))
-    at += static_cast<std::int64_t>(bytes.size());
+    at = file.end_of_hole(at + static_cast<std::int64_t>(bytes.size()));
   if (bytes.empty()) return;
   auto copy = os::File::open(directory_.path() + '/' + format::cut_file_name(base, {position}), os::File::Mode::create);
   const auto end = copy.size();  // of what an earlier cut at this place left
   for (at = position, bytes = window.view(at, step); !bytes.empty(); bytes = window.view(at, step)) {
     copy.write_at(bytes, end + at - position);
-    at += static_cast<std::int64_t>(bytes.size());
+    at = file.end_of_hole(at + static_cast<std::int64_t>(bytes.size()));
   }
   copy.sync_data();
 }
@@ -439,13 +463,11 @@ void PartitionLog::recover_after_restart(const format::RecoveryPoint& point) {
   for (bool first = true; at != bases.end(); ++at, first = false) {
     if (!first && *at != next) break;
     const auto files = directory_.segment(*at);
-    Tail tail{*at, os::File::open(files.log(), os::File::Mode::write),
-              {},  IndexWriter(files, options_.index_interval_bytes),
-              0,   *at,
-              {},  0};
-    if (*at == point.segment) require_stable_part(tail.file, *at, point.position.value);
+    Tail tail{*at, files.open_log(os::File::Mode::write), {}, IndexWriter(files, options_.index_interval_bytes), 0, *at, {}, 0};
+    if (*at == point.segment) require_stable_part(tail.file, point);
     tail.index.reset();
-    const bool was_cut = read_on(tail, 0, *at, Behind::restart);
+    // What the last segment that is there holds was on stable storage, if the one of the recovery point is gone.
+    const bool was_cut = read_on(tail, 0, *at, *at < point.segment ? Behind::writer : Behind::restart);
     const bool last = was_cut || at + 1 == bases.end() || *(at + 1) != tail.next;
     if (!last) tail.index.close_segment();
     tail.file.sync_data();
@@ -467,11 +489,12 @@ void PartitionLog::recover_after_restart(const format::RecoveryPoint& point) {
   directory_.move_recovery_point(next, segment, end, true);
 }
 
-// Up to `position` the file was on the device before the restart: what is invalid or missing there is damage.
-void PartitionLog::require_stable_part(const os::File& file, Offset base, std::int64_t position) const {
-  BatchScanner scanner(file, 0, base, scan_window_bytes);
+// Up to this point the file was on the device before the restart: what is invalid or missing there is damage.
+void PartitionLog::require_stable_part(const os::File& file, const format::RecoveryPoint& point) const {
+  BatchScanner scanner(file, 0, point.segment, scan_window_bytes);
   scanner.hold_no_large_batches();
-  while (scanner.next_position() < position) {
+  scanner.set_known(point.position.value, point.offset, true);
+  while (scanner.next_position() < point.position.value) {
     const auto found = scanner.next();
     if (found == Scan::batch) continue;
     const char* fault = found == Scan::end ? "the file ends here" : scanner.fault();
@@ -481,13 +504,20 @@ void PartitionLog::require_stable_part(const os::File& file, Offset base, std::i
   }
 }
 
+// One line for each, but for many empty ones in a row.
 void PartitionLog::set_segments_aside(std::span<const Offset> bases, const char* why) {
-  for (const auto base : bases) {
+  for (std::size_t i = 0, told = 0; i < bases.size(); ++i) {
+    const auto base = bases[i];
     const auto files = directory_.segment(base);
     const auto aside = directory_.path() + '/' + format::cut_file_name(base, {0});
-    notice(options_.name + ": segment " + files.log() + " " + why + "; kept as " + aside);
+    if (i == told) {
+      ++told;
+      while (told < bases.size() && directory_.is_empty(bases[told - 1]) && directory_.is_empty(bases[told])) ++told;
+      const auto others = told - i == 1 ? "" : ", and likewise the next " + std::to_string(told - i - 1);
+      notice(options_.name + ": segment " + files.log() + " " + why + "; kept as " + aside + others);
+    }
     if (os::status_of(aside)) {  // from an earlier restart
-      keep_cut_bytes(os::File::open(files.log(), os::File::Mode::read), base, 0);
+      keep_cut_bytes(files.open_log(os::File::Mode::read), base, 0);
       os::remove_file(files.log());
     } else {
       os::rename_path(files.log(), aside);
@@ -626,7 +656,7 @@ void PartitionLog::finish_network_append(os::FileLock::Guard& guard, const forma
       take_back(position, guard);
       throw;
     }
-    throw Error(ErrorCode::io, options_.name + ": offsets " + offsets_text(first, tail_->next) + " are in doubt: " + error.what(),
+    throw Error(ErrorCode::io, options_.name + ": " + offsets_are(first, tail_->next - 1) + " in doubt: " + error.what(),
                 error.system_error());
   }
   last_base_ = tail_->base;
@@ -712,9 +742,8 @@ void PartitionLog::move_point_if_unlocked() const {
 }
 
 void PartitionLog::report_failed_sync(const Error& reason, Offset first, Offset next) const {
-  if (sync_failed_) directory_.mark_sync_failed(std::string("offsets ") + offsets_text(first, next) + ": " + reason.what());
-  throw Error(ErrorCode::io,
-              options_.name + ": sync failed, offsets " + offsets_text(first, next) + " are in doubt: " + reason.what(),
+  if (sync_failed_) directory_.mark_sync_failed(offsets_text(first, next - 1) + ": " + reason.what());
+  throw Error(ErrorCode::io, options_.name + ": sync failed, " + offsets_are(first, next - 1) + " in doubt: " + reason.what(),
               reason.system_error());
 }
 

@@ -102,6 +102,7 @@ class PartitionLog {
   bool tail_is_current() const;
   void open_tail();
   void leave_overtaken_segment(Offset before);
+  void move_log_start(std::span<const Offset> bases, Offset start) const;
   void leave_strays(std::span<const Offset> bases);
   void go_to_newest_segment();
   bool is_there(Offset base) const;
@@ -110,13 +111,13 @@ class PartitionLog {
   Tail open_segment(Offset base);
   void open_tail_on_network();
   bool read_on(Tail& tail, std::int64_t position, Offset expected, Behind behind);
-  void cut(Tail& tail, const class BatchScanner& scanner, bool prefix_of_one_batch, Behind behind);
+  void cut(Tail& tail, class BatchScanner& scanner, bool prefix_of_one_batch, Behind behind);
   void tell_of_cut();
   void require_newest_tail();
   std::string gone(Offset next) const;
   void keep_cut_bytes(const os::File& file, Offset base, std::int64_t position);
   void recover_after_restart(const format::RecoveryPoint& point);
-  void require_stable_part(const os::File& file, Offset base, std::int64_t position) const;
+  void require_stable_part(const os::File& file, const format::RecoveryPoint& point) const;
   void set_segments_aside(std::span<const Offset> bases, const char* why);
   bool must_roll(const format::BatchHeader& header) const;
   void roll(Place& end, const os::FileLock::Guard& guard);

@@ -6,6 +6,7 @@
 
 #include "format/file_names.h"
 #include "log/batch_scanner.h"
+#include "os/directory.h"
 #include "partlog/error.h"
 
 namespace partlog::log {
@@ -65,6 +66,26 @@ std::optional<os::File> open_hint(const std::string& path) {
 
 }  // namespace
 
+os::File open_batches(const std::string& path, os::File::Mode mode) {
+  const auto open = [&]() -> std::optional<os::File> {
+    try {
+      auto file = os::File::open(path, mode);
+      if (!file.status().is_directory) return file;
+    } catch (const Error&) {
+      if (!is_no_file(path)) throw;
+    }
+    return std::nullopt;
+  };
+  if (auto file = open()) return std::move(*file);
+  throw Error(ErrorCode::damaged, path + ": not a regular file; move away what stands there");
+}
+
+bool is_no_file(const std::string& path) {
+  if (!os::status_of_link(path)) return false;
+  const auto status = os::status_of(path);
+  return !status || !status->is_regular;
+}
+
 std::string SegmentFiles::log() const {
   return file.empty() ? directory + '/' + format::segment_file_name(base, format::log_suffix) : file;
 }
@@ -76,25 +97,34 @@ std::string SegmentFiles::time_index() const {
 }
 
 // A running broker preallocates its indexes with zeros. No entry but the first can have relative offset 0 and position 0.
-IndexReader::IndexReader(const SegmentFiles& files)
-    : base_(files.base), index_(open_hint(files.index())), time_(open_hint(files.time_index())) {
-  entries_ = usable([&]() -> std::optional<std::int64_t> {
-               if (!index_) return 0;
-               return partition_point(index_->size() / index_step, [&](std::int64_t n) { return entry(n).position.value != 0; });
-             }).value_or(0);
-  time_entries_ =
+const IndexReader::Opened& IndexReader::index() const {
+  if (index_) return *index_;
+  index_ = Opened{open_hint(files_.index())};
+  if (!index_->file) return *index_;
+  index_->entries =
       usable([&]() -> std::optional<std::int64_t> {
-        if (!time_) return 0;
-        return partition_point(time_->size() / time_step, [&](std::int64_t n) { return time_entry(n).timestamp.value != 0; });
+        return partition_point(index_->file->size() / index_step, [&](std::int64_t n) { return entry(n).position.value != 0; });
       }).value_or(0);
+  return *index_;
 }
 
-OffsetIndexEntry IndexReader::entry(std::int64_t n) const { return read_entry(*index_, n, base_); }
-TimeIndexEntry IndexReader::time_entry(std::int64_t n) const { return read_time_entry(*time_, n, base_); }
+const IndexReader::Opened& IndexReader::time_index() const {
+  if (time_) return *time_;
+  time_ = Opened{open_hint(files_.time_index())};
+  if (!time_->file) return *time_;
+  time_->entries = usable([&]() -> std::optional<std::int64_t> {
+                     return partition_point(time_->file->size() / time_step,
+                                            [&](std::int64_t n) { return time_entry(n).timestamp.value != 0; });
+                   }).value_or(0);
+  return *time_;
+}
+
+OffsetIndexEntry IndexReader::entry(std::int64_t n) const { return read_entry(*index_->file, n, files_.base); }
+TimeIndexEntry IndexReader::time_entry(std::int64_t n) const { return read_time_entry(*time_->file, n, files_.base); }
 
 std::optional<OffsetIndexEntry> IndexReader::floor(Offset offset) const {
   return usable([&]() -> std::optional<OffsetIndexEntry> {
-    const auto n = partition_point(entries_, [&](std::int64_t i) { return entry(i).offset <= offset; });
+    const auto n = partition_point(index().entries, [&](std::int64_t i) { return entry(i).offset <= offset; });
     if (n == 0) return std::nullopt;
     return entry(n - 1);
   });
@@ -102,14 +132,14 @@ std::optional<OffsetIndexEntry> IndexReader::floor(Offset offset) const {
 
 std::optional<OffsetIndexEntry> IndexReader::last() const {
   return usable([&]() -> std::optional<OffsetIndexEntry> {
-    if (entries_ == 0) return std::nullopt;
-    return entry(entries_ - 1);
+    if (index().entries == 0) return std::nullopt;
+    return entry(index().entries - 1);
   });
 }
 
 std::optional<TimeIndexEntry> IndexReader::time_below(Timestamp time) const {
   return usable([&]() -> std::optional<TimeIndexEntry> {
-    const auto n = partition_point(time_entries_, [&](std::int64_t i) { return time_entry(i).timestamp < time; });
+    const auto n = partition_point(time_index().entries, [&](std::int64_t i) { return time_entry(i).timestamp < time; });
     if (n == 0) return std::nullopt;
     return time_entry(n - 1);
   });
@@ -117,8 +147,8 @@ std::optional<TimeIndexEntry> IndexReader::time_below(Timestamp time) const {
 
 std::optional<TimeIndexEntry> IndexReader::last_time() const {
   return usable([&]() -> std::optional<TimeIndexEntry> {
-    if (time_entries_ == 0) return std::nullopt;
-    return time_entry(time_entries_ - 1);
+    if (time_index().entries == 0) return std::nullopt;
+    return time_entry(time_index().entries - 1);
   });
 }
 

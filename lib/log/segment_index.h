@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "format/index_entry.h"
 #include "format/record_batch.h"
@@ -17,6 +18,10 @@
 
 namespace partlog::log {
 
+// A file of batches. Error(damaged) where something that is no file has its name: a directory, a pipe, a link to nothing.
+os::File open_batches(const std::string& path, os::File::Mode mode);
+bool is_no_file(const std::string& path);
+
 // Paths of a segment's files.
 struct SegmentFiles {
   std::string directory;
@@ -24,14 +29,16 @@ struct SegmentFiles {
   std::string file = {};  // NOLINT(readability-redundant-member-init): may be left out. The log, where that has another name:
                           // nothing belongs to it then
   std::string log() const;
+  os::File open_log(os::File::Mode mode) const { return open_batches(log(), mode); }
   std::string index() const;
   std::string time_index() const;
 };
 
-// Looks entries up without trusting them. Any file may be missing, short, long, zero-padded or wrong.
+// Looks entries up without trusting them. Any file may be missing, short, long, zero-padded or wrong. Each is opened when it is
+// asked for.
 class IndexReader {
  public:
-  explicit IndexReader(const SegmentFiles& files);
+  explicit IndexReader(SegmentFiles files) : files_(std::move(files)) {}
 
   // The last entry with an offset not above `offset`.
   std::optional<format::OffsetIndexEntry> floor(Offset offset) const;
@@ -42,14 +49,18 @@ class IndexReader {
   std::optional<format::TimeIndexEntry> last_time() const;
 
  private:
+  struct Opened {
+    std::optional<os::File> file;
+    std::int64_t entries = 0;  // without zero padding
+  };
+  const Opened& index() const;
+  const Opened& time_index() const;
   format::OffsetIndexEntry entry(std::int64_t n) const;
   format::TimeIndexEntry time_entry(std::int64_t n) const;
 
-  Offset base_;
-  std::optional<os::File> index_;
-  std::optional<os::File> time_;
-  std::int64_t entries_ = 0;  // without zero padding
-  std::int64_t time_entries_ = 0;
+  SegmentFiles files_;
+  mutable std::optional<Opened> index_;
+  mutable std::optional<Opened> time_;
 };
 
 // Writes both indexes of the active segment. Used under the append lock only.

@@ -17,7 +17,9 @@ using format::batch_header_size;
 using format::BatchHeader;
 
 constexpr std::size_t window_bytes = 256 << 10;
-constexpr std::int64_t checksum_budget = 8;  // times the size of the file
+constexpr std::int64_t worth_skipping = 1 << 20;
+constexpr std::int64_t most_summed = 4 << 20;  // of a batch whose end is not known
+constexpr std::int64_t checksum_budget = 8;    // times the size of the file
 constexpr auto least_bytes = static_cast<std::int64_t>(format::min_message_size);
 constexpr std::int64_t most_offsets = std::numeric_limits<std::int32_t>::max();  // in a segment
 
@@ -32,8 +34,16 @@ class Search {
         at_(position + 1),
         start_(expected),
         expected_(expected) {
-    look_at_the_torn_batch(position);
+    whole_end_ = whole_end(position);
+    if (whole_end_) {
+      at_ = *whole_end_;
+    } else {
+      look_at_the_torn_batch(position);
+    }
   }
+
+  // Where the batch at `position` ends, if only what stands in front of its checksum is damaged.
+  const std::optional<std::int64_t>& end_of_whole() const { return whole_end_; }
 
   std::optional<Offset> run() {
     while (to_next_header()) {
@@ -66,11 +76,64 @@ class Search {
     return end_ ? std::optional(chain_start_) : std::nullopt;
   }
 
+  // The first batch, whatever its offset, from which batches stand in a row up to `goal`.
+  std::optional<std::int64_t> first_leading_to(std::int64_t goal) {
+    while (budget_ >= 0 && to_next_header() && at_ < goal) {
+      const auto start = at_;
+      if (const auto header = header_at(start); header && is_sound(*header, start)) {
+        while (at_ < goal && step_over_batch()) continue;
+        if (at_ >= goal || (!in_prefix_ && is_cut_short(at_))) return start;
+      }
+      at_ = std::max(at_, start + 1);
+    }
+    return std::nullopt;
+  }
+
  private:
+  bool step_over_batch() {
+    const auto header = header_at(at_);
+    if (!header || !(is_sound(*header, at_) || extent(at_))) return false;
+    at_ += header->size();
+    return true;
+  }
+
+  // The file ends inside of what stands there.
+  bool is_cut_short(std::int64_t position) {
+    if (size_ - position < static_cast<std::int64_t>(batch_header_size)) return true;
+    const auto header = header_at(position);
+    return header && header->size() > size_ - position;
+  }
+
   std::optional<BatchHeader> header_at(std::int64_t position) {
     const auto header = format::read_whole_header(sweep_.view(position, batch_header_size));
     if (!header || format::header_fault(*header) != nullptr) return std::nullopt;
     return header;
+  }
+
+  // The checksum tells, wherever a header follows or the file ends, whether it covers just what is in front of that: its values
+  // may hold whole batches, which are not the log's.
+  std::optional<std::int64_t> whole_end(std::int64_t position) {
+    const auto bytes = sweep_.view(position, batch_header_size);
+    if (bytes.size() < batch_header_size) return std::nullopt;
+    BatchHeader header;
+    header.crc = load_big_endian<std::uint32_t>(bytes.data() + format::field::crc);
+    if (header.crc == 0) return std::nullopt;  // nothing was written there
+    auto summed = position + static_cast<std::int64_t>(format::field::attributes);
+    std::uint32_t sum = 0;
+    const auto is_here = [&](std::int64_t end) {
+      sum = extend_in_pieces(content_, header, sum, summed, end);
+      summed = end;
+      return sum == header.crc;
+    };
+    const auto limit = position + most_summed;
+    at_ = position + static_cast<std::int64_t>(batch_header_size);
+    std::optional<std::int64_t> end;
+    while (!end && to_next_header() && at_ <= limit) {
+      if (header_at(at_) && is_here(at_)) end = at_;
+      ++at_;
+    }
+    at_ = position + 1;
+    return end || size_ > limit || !is_here(size_) ? end : size_;
   }
 
   // Whether what stands at `position` is the prefix of one batch. Not so if its checksum is right with one bit less in its
@@ -104,8 +167,15 @@ class Search {
       const auto at = next_place(bytes, places);
       at_ += static_cast<std::int64_t>(at);
       if (at < places) return true;
+      if (bytes.back() == 0) skip_hole();
     }
     return false;
+  }
+
+  // Of a file with a large one: zeros, where no header begins, but for the last bytes.
+  void skip_hole() {
+    const auto end = std::min(file_.end_of_hole(at_), size_) - static_cast<std::int64_t>(batch_header_size);
+    if (end - at_ >= worth_skipping) at_ = end;
   }
 
   // The first of the first `places` bytes where a header may begin; at least `places` if there is none.
@@ -216,6 +286,7 @@ class Search {
   Offset start_;
   Offset expected_;
   bool in_prefix_ = false;
+  std::optional<std::int64_t> whole_end_;
   std::optional<Offset> end_;
   std::int64_t chain_start_ = -1;
   std::int64_t chain_end_ = -1;
@@ -234,8 +305,17 @@ std::optional<std::int64_t> first_batch_behind(const os::File& file, std::int64_
   return Search(file, position, expected).first();
 }
 
+std::optional<std::int64_t> first_of_any_behind(const os::File& file, std::int64_t position, Offset expected) {
+  const auto going_on = first_batch_behind(file, position, expected);
+  const Offset least{std::max(expected.value - most_offsets, std::int64_t{0})};
+  Search search(file, position, least);
+  const auto found = search.first_leading_to(going_on.value_or(search.size()));
+  return found ? found : going_on;
+}
+
 std::int64_t end_of_damage(const os::File& file, std::int64_t position, Offset expected) {
   Search search(file, position, expected);
+  if (const auto& end = search.end_of_whole()) return *end;
   if (const auto end = search.extent(position)) return *end;
   return std::max(position, search.first().value_or(search.size()));
 }

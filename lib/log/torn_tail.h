@@ -25,8 +25,12 @@ std::optional<Offset> end_of_chain_behind(const os::File& file, std::int64_t pos
 // costly to find out).
 std::optional<std::int64_t> first_batch_behind(const os::File& file, std::int64_t position, Offset expected);
 
-// Where what stands at `position`, and is no batch that belongs there, ends: where its header says, if there a sound batch begins
-// or the file ends; else at the first sound batch behind it; else with the file.
+// The same, but batches with any offsets count if they lead to those, or to the end of the file.
+std::optional<std::int64_t> first_of_any_behind(const os::File& file, std::int64_t position, Offset expected);
+
+// Where what stands at `position`, and is no batch that belongs there, ends: where its checksum ends, if only what is in front of
+// that is damaged; else where its header says, if there a sound batch begins or the file ends; else at the first sound batch
+// behind it; else with the file.
 std::int64_t end_of_damage(const os::File& file, std::int64_t position, Offset expected);
 
 }  // namespace partlog::log

@@ -43,6 +43,7 @@ bool may_hold_marker(const LostRange& range) {
 Transactions::Transactions(PartitionDirectory directory, const ReaderOptions& options)
     : ahead_(std::move(directory), options.window_bytes) {
   ahead_.set_largest_batch(options.largest_batch);
+  ahead_.hold_no_large_batches();  // markers are small
   if (!options.pass_over) return;
   ahead_.pass_over_damage([this, tell = options.pass_over](const LostRange& range) {
     tell(range);
@@ -103,6 +104,7 @@ bool Transactions::look_ahead() {
 }
 
 void Transactions::take_marker(std::int64_t producer, Offset offset) {
+  if (ahead_.batch().empty()) return;  // far larger than any marker
   format::RecordDecoder decoder;
   std::array<Record, 1> record;
   decoder.start(ahead_.header(), ahead_.batch());

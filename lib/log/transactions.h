@@ -31,6 +31,11 @@ class Transactions {
   // does. True: some was passed over, and fates may have changed.
   bool look_ahead();
 
+  // Bytes held of what was read ahead.
+  std::size_t memory() const { return ahead_.memory(); }
+  // Gives them back.
+  void release() { ahead_.seek(ahead_.position()); }
+
  private:
   using ProducerId = std::int64_t;
 

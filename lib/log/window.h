@@ -24,6 +24,9 @@ class Window {
   // Drops what was read.
   void forget();
 
+  // Bytes held of the file; of a mapping, up to the last one asked for.
+  std::size_t memory() const { return mapped_ ? asked_for_ : capacity_; }
+
  private:
   std::span<const char> held(std::int64_t position) const;
   void read(std::int64_t position, std::size_t want);
@@ -40,8 +43,10 @@ class Window {
   std::int64_t start_ = 0;      // file position of the first held byte
   std::span<const char> bytes_;
   os::Mapping mapping_;
+  std::size_t asked_for_ = 0;  // mapped only
   std::unique_ptr<char[], Free> buffer_;
   std::size_t capacity_ = 0;
+  bool was_oversized_ = false;  // at the last read
 };
 
 }  // namespace partlog::log

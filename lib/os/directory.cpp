@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "os/failure.h"
+#include "os/patience.h"
 #include "os/system.h"
 
 namespace partlog::os {
@@ -112,7 +113,7 @@ std::optional<std::string> read_whole(const std::string& path, std::size_t limit
 template <class Call>
 std::optional<FileStatus> status_by(Call call, const std::string& path) {
   struct stat found;
-  if (uninterrupted([&] { return call(&found); }) == 0) return status_from(found);
+  if (patiently(path, [&] { return call(&found); }) == 0) return status_from(found);
   if (is_absent(errno)) return std::nullopt;
   fail("stat " + path, errno);
 }
@@ -125,7 +126,12 @@ std::optional<std::string> absolute_path(const std::string& path) {
 }
 
 std::optional<FileStatus> status_of(const std::string& path) {
-  return status_by([&](struct stat* found) { return system().stat(path.c_str(), found); }, path);
+  try {
+    return status_by([&](struct stat* found) { return system().stat(path.c_str(), found); }, path);
+  } catch (const Error& error) {
+    if ((error.system_error() != ELOOP && error.system_error() != ENAMETOOLONG) || !status_of_link(path)) throw;
+    return std::nullopt;
+  }
 }
 
 std::optional<FileStatus> status_of_link(const std::string& path) {
@@ -136,17 +142,18 @@ std::vector<std::string> list_directory(const std::string& path) {
   struct Close {
     void operator()(DIR* directory) const { ::closedir(directory); }
   };
-  std::unique_ptr<DIR, Close> directory(::opendir(path.c_str()));
-  if (!directory) fail("list " + path, errno);
   std::vector<std::string> names;
-  for (;;) {
-    errno = 0;
-    const dirent* entry = ::readdir(directory.get());
-    if (entry == nullptr) break;
-    std::string_view name = entry->d_name;
-    if (name != "." && name != "..") names.emplace_back(name);
-  }
-  if (errno != 0) fail("list " + path, errno);
+  const auto read = [&] {
+    names.clear();
+    const std::unique_ptr<DIR, Close> directory(::opendir(path.c_str()));
+    if (!directory) return -1;
+    for (errno = 0; const dirent* entry = ::readdir(directory.get()); errno = 0) {
+      const std::string_view name = entry->d_name;
+      if (name != "." && name != "..") names.emplace_back(name);
+    }
+    return errno == 0 ? 0 : -1;
+  };
+  if (patiently(path, read) != 0) fail("list " + path, errno);
   return names;
 }
 
@@ -190,6 +197,8 @@ void rename_path(const std::string& from, const std::string& to) {
 }
 
 void link_or_copy(const std::string& from, const std::string& to) {
+  const auto status = status_of_link(from);
+  if (status && !status->is_regular) return copy_file(from, to);  // a link to a file may lead elsewhere from where `to` is
   if (system().link(from.c_str(), to.c_str()) == 0) return;
   if (errno != EPERM && errno != EOPNOTSUPP && errno != EMLINK && errno != EXDEV) fail("link " + from + " to " + to, errno);
   copy_file(from, to);

@@ -12,7 +12,7 @@
 
 namespace partlog::os {
 
-// stat(2) of a path; nullopt if nothing is there.
+// stat(2) of a path; nullopt if nothing is there, or a link that leads nowhere.
 std::optional<FileStatus> status_of(const std::string& path);
 // The same of a symbolic link itself, where the path names one.
 std::optional<FileStatus> status_of_link(const std::string& path);

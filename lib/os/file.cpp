@@ -4,9 +4,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "os/failure.h"
+#include "os/patience.h"
 #include "os/system.h"
 
 namespace partlog::os {
@@ -36,10 +39,17 @@ int flags_of(File::Mode mode) {
   fail("open " + path, error);
 }
 
+// What also writes may have lost its locks, and with them what can be read through its descriptor.
+template <class Call>
+auto repeated(bool only_reads, const std::string& path, Call call) {
+  return only_reads ? patiently(path, call) : uninterrupted(call);
+}
+
 // A pipe is not waited for; File::open then refuses it.
 int open_descriptor(const std::string& path, File::Mode mode) {
   const auto open = [&](int more) {
-    return uninterrupted([&] { return system().open(path.c_str(), flags_of(mode) | O_CLOEXEC | O_NOCTTY | more, 0666); });
+    return repeated(mode == File::Mode::read, path,
+                    [&] { return system().open(path.c_str(), flags_of(mode) | O_CLOEXEC | O_NOCTTY | more, 0666); });
   };
   const int fd = open(O_NONBLOCK);
   if (fd >= 0 || errno != EWOULDBLOCK) return fd;
@@ -50,7 +60,8 @@ int open_descriptor(const std::string& path, File::Mode mode) {
 void require_file(const File& file, File::Mode mode) {
   if (mode == File::Mode::create_new) return;
   struct stat found;
-  if (system().fstat(file.descriptor(), &found) != 0) fail("open " + file.path(), errno);
+  const auto call = [&] { return system().fstat(file.descriptor(), &found); };
+  if (repeated(mode == File::Mode::read, file.path(), call) != 0) fail("open " + file.path(), errno);
   if (!S_ISREG(found.st_mode) && !S_ISDIR(found.st_mode)) fail_as_no_file(file.path());
 }
 
@@ -63,7 +74,7 @@ std::string at(const char* operation, const std::string& path, std::int64_t posi
 File File::open(const std::string& path, Mode mode) {
   const int fd = open_descriptor(path, mode);
   if (fd < 0) fail_to_open(path, errno);
-  File file(fd, path);
+  File file(fd, path, mode);
   require_file(file, mode);
   return file;
 }
@@ -74,17 +85,19 @@ std::optional<File> File::open_if_exists(const std::string& path, Mode mode) {
     if (is_absent(errno)) return std::nullopt;
     fail_to_open(path, errno);
   }
-  File file(fd, path);
+  File file(fd, path, mode);
   require_file(file, mode);
   return file;
 }
 
-File::File(File&& other) noexcept : fd_(std::exchange(other.fd_, -1)), path_(std::move(other.path_)) {}
+File::File(File&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)), path_(std::move(other.path_)), only_reads_(other.only_reads_) {}
 
 File& File::operator=(File&& other) noexcept {
   File old(std::move(*this));
   fd_ = std::exchange(other.fd_, -1);
   path_ = std::move(other.path_);
+  only_reads_ = other.only_reads_;
   return *this;
 }
 
@@ -102,7 +115,7 @@ std::size_t File::read_at(std::span<char> into, std::int64_t position) const {
   std::size_t done = 0;
   while (done < into.size()) {
     auto from = position + static_cast<std::int64_t>(done);
-    ssize_t got = uninterrupted([&] { return system().pread(fd_, into.data() + done, into.size() - done, from); });
+    ssize_t got = repeated(only_reads_, path_, [&] { return system().pread(fd_, into.data() + done, into.size() - done, from); });
     if (got < 0) fail(at("read", path_, from), errno);
     if (got == 0) break;
     done += static_cast<std::size_t>(got);
@@ -133,7 +146,7 @@ void File::sync_data() {
 
 FileStatus File::status() const {
   struct stat found;
-  if (system().fstat(fd_, &found) != 0) fail("stat " + path_, errno);
+  if (repeated(only_reads_, path_, [&] { return system().fstat(fd_, &found); }) != 0) fail("stat " + path_, errno);
   return status_from(found);
 }
 
@@ -144,6 +157,13 @@ FileStatus status_from(const struct stat& found) {
           .modified_ms = found.st_mtim.tv_sec * std::int64_t{1000} + found.st_mtim.tv_nsec / 1'000'000,
           .is_directory = S_ISDIR(found.st_mode),
           .is_regular = S_ISREG(found.st_mode)};
+}
+
+// Nothing here depends on the descriptor's own position.
+std::int64_t File::end_of_hole(std::int64_t position) const {
+  const auto data = ::lseek(fd_, position, SEEK_DATA);
+  if (data >= 0) return data;
+  return errno == ENXIO ? std::max(position, size()) : position;  // or the file system does not say
 }
 
 void File::drop_cached() const { ::posix_fadvise(fd_, 0, 0, POSIX_FADV_DONTNEED); }

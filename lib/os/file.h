@@ -59,6 +59,8 @@ class File {
   // support, no space): never an error, since the write itself will tell.
   bool preallocate(std::int64_t position, std::int64_t size);
   void sync_data();  // fdatasync
+  // Where the hole at this position ends, at most the end of the file; the position itself where none is known to be.
+  std::int64_t end_of_hole(std::int64_t position) const;
   // What is kept of the file in this host's memory and not changed is read anew.
   void drop_cached() const;
 
@@ -71,9 +73,10 @@ class File {
   void close();
 
  private:
-  File(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
+  File(int fd, std::string path, Mode mode) : fd_(fd), path_(std::move(path)), only_reads_(mode == Mode::read) {}
   int fd_ = -1;
   std::string path_;
+  bool only_reads_ = false;
 };
 
 // A read-only mapping of part of a file that nobody shortens (a segment that has a successor).

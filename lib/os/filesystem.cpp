@@ -9,11 +9,13 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "os/directory.h"
 #include "os/failure.h"
 #include "os/mount_table.h"
+#include "os/patience.h"
 
 namespace partlog::os {
 
@@ -42,6 +44,20 @@ constexpr std::array<std::uint32_t, 19> network_types = {
     0xbacbacbc,  // VMware shared folders
 };
 
+bool is_network_type(const struct statfs& found) {
+  const auto type = static_cast<std::uint32_t>(found.f_type);
+  return std::find(network_types.begin(), network_types.end(), type) != network_types.end();
+}
+
+// By the environment.
+std::optional<bool> overridden() {
+  const char* said = std::getenv("PARTLOG_FILESYSTEM");
+  if (said == nullptr) return std::nullopt;
+  if (std::string_view(said) == "network") return true;
+  if (std::string_view(said) == "local") return false;
+  return std::nullopt;
+}
+
 std::string lock_fault(const std::string& path) {
   auto status = status_of(path);
   std::unique_ptr<char, decltype(&std::free)> absolute(::realpath(path.c_str(), nullptr), &std::free);
@@ -55,15 +71,18 @@ std::string lock_fault(const std::string& path) {
 
 Filesystem filesystem_of(const std::string& path) {
   struct statfs found;
-  if (uninterrupted([&] { return ::statfs(path.c_str(), &found); }) != 0) fail("statfs " + path, errno);
+  if (patiently(path, [&] { return ::statfs(path.c_str(), &found); }) != 0) fail("statfs " + path, errno);
   Filesystem result;
-  auto type = static_cast<std::uint32_t>(found.f_type);
-  result.network = std::find(network_types.begin(), network_types.end(), type) != network_types.end();
+  result.network = is_network_type(found);
   if (result.network) result.lock_fault = lock_fault(path);
-  const char* override = std::getenv("PARTLOG_FILESYSTEM");
-  if (override != nullptr && std::string_view(override) == "network") result.network = true;
-  if (override != nullptr && std::string_view(override) == "local") result.network = false;
+  result.network = overridden().value_or(result.network);
   return result;
+}
+
+bool is_on_network(const std::string& path) {
+  if (const auto is_said = overridden()) return *is_said;
+  struct statfs found;
+  return uninterrupted([&] { return ::statfs(path.c_str(), &found); }) != 0 || is_network_type(found);
 }
 
 }  // namespace partlog::os

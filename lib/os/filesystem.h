@@ -14,5 +14,7 @@ struct Filesystem {
 
 // PARTLOG_FILESYSTEM=network|local in the environment overrides `network` (tests run the network rules on a local directory).
 Filesystem filesystem_of(const std::string& path);
+// That alone, also where the file system does not answer: only a network's does not.
+bool is_on_network(const std::string& path);
 
 }  // namespace partlog::os

@@ -15,6 +15,7 @@ namespace partlog {
 namespace {
 
 constexpr std::size_t default_batch_bytes = 512 << 10;
+constexpr std::size_t large_record = 4 << 20;  // gains nothing by having others in its batch
 constexpr int any_partition = -1;
 
 std::string no_such_partition(const Topic& topic, int partition) {
@@ -76,7 +77,8 @@ void Accumulator::append(std::span<const Record> records, std::span<const std::u
     taken_.bytes += bytes;
     batch.bytes += bytes;
     i += added;
-    if (storing_ == Storing::at_once && batch.builder.size() > settings_.target_batch) store(batch);
+    if (storing_ == Storing::at_once && (batch.builder.size() > settings_.target_batch || (added > 0 && goes_alone(run[0]))))
+      store(batch);
   }
 }
 
@@ -121,9 +123,10 @@ WaitingBatch Accumulator::new_batch(int partition) const {
 std::size_t Accumulator::run_length(std::span<const Record> records) const {
   if (!is_acceptable(records[0])) throw_unacceptable(records[0]);
   const bool anywhere = partition_ || topic_.partitions == 1;
-  if (!anywhere && !records[0].key.is_null()) return 1;
+  if ((!anywhere && !records[0].key.is_null()) || goes_alone(records[0])) return 1;
   std::size_t n = 1;
-  while (n < records.size() && (anywhere || records[n].key.is_null()) && is_acceptable(records[n])) ++n;
+  while (n < records.size() && (anywhere || records[n].key.is_null()) && is_acceptable(records[n]) && !goes_alone(records[n]))
+    ++n;
   return n;
 }
 
@@ -136,7 +139,7 @@ std::size_t Accumulator::add(WaitingBatch& batch, std::span<const Record> record
     batch.bytes = 0;
     batch.finished = {};
   }
-  auto added = batch.builder.add_run(records, settings_.target_batch);
+  auto added = goes_alone(records[0]) ? 0 : batch.builder.add_run(records, settings_.target_batch);
   if (added == 0 && !first) {
     full_(batch);
     return 0;
@@ -178,6 +181,11 @@ int Accumulator::require_partition(std::int32_t n) const {
 
 bool Accumulator::is_acceptable(const Record& record) const {
   return record.timestamp >= no_timestamp && record.timestamp <= latest_ && !(settings_.needs_key && record.key.is_null());
+}
+
+bool Accumulator::goes_alone(const Record& record) const {
+  return settings_.target_batch > large_record && storing_ == Storing::at_once &&
+         record.key.size() + record.value.size() + record.headers.size > large_record;
 }
 
 void Accumulator::throw_unacceptable(const Record& record) const {

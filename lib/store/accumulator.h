@@ -92,6 +92,7 @@ class Accumulator {
   int partition_for(const Record& record) const;
   int require_partition(std::int32_t n) const;
   bool is_acceptable(const Record& record) const;
+  bool goes_alone(const Record& record) const;
   [[noreturn]] void throw_unacceptable(const Record& record) const;
   bool fits_compressed(const Record& record, std::size_t size) const;
   [[noreturn]] void throw_too_large(std::size_t size) const;

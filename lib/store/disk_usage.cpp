@@ -1,4 +1,7 @@
+#include <algorithm>
+#include <array>
 #include <string_view>
+#include <utility>
 
 #include "format/file_names.h"
 #include "os/directory.h"
@@ -10,6 +13,13 @@ namespace partlog {
 namespace {
 
 enum class Segments { no, yes };  // whether such files may stand in a directory
+enum class Owner { store, others };
+
+// Whether a command may have made a directory of that name, in what is below.
+using IsOurs = bool (*)(std::string_view name);
+
+bool is_of_partition(std::string_view name) { return name == format::repair_name || format::parse_before_repair_name(name); }
+bool is_legal(std::string_view name) { return format::name_fault(name).empty(); }
 
 bool is_segment_file(std::string_view name, std::string_view suffix) {
   return format::parse_segment_file_name(name, suffix).has_value();
@@ -27,47 +37,56 @@ void add_file(DiskUsage& usage, std::string_view name, const os::FileStatus& sta
   }
 }
 
-void add_entry(DiskUsage& usage, const std::string& path, std::string_view name, const os::FileStatus& status, Segments segments);
+// Everything below a directory. What others remove meanwhile does not count.
+class Sum {
+ public:
+  explicit Sum(IsOurs is_ours) : is_ours_(is_ours) {}
 
-// Everything below the directory. What others remove meanwhile does not count.
-void add_directory(DiskUsage& usage, const std::string& path, Segments segments) {
-  try {
-    for (const auto& name : os::list_directory(path)) {
-      const auto file = path + '/' + name;
-      if (const auto status = os::status_of_link(file)) add_entry(usage, file, name, *status, segments);
+  void directory(const std::string& path, Segments segments, Owner owner) {
+    try {
+      for (const auto& name : os::list_directory(path)) {
+        entry(path + '/' + name, name, segments, owner == Owner::store && is_ours_(name) ? Owner::store : Owner::others);
+      }
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::not_found) (owner == Owner::store ? usage.unreadable : usage.foreign).push_back(error);
     }
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::not_found) usage.unreadable.push_back(error);
   }
-}
 
-void add_entry(DiskUsage& usage, const std::string& path, std::string_view name, const os::FileStatus& status,
-               Segments segments) {
-  usage.allocated_bytes += status.allocated;
-  if (status.is_directory) {
-    add_directory(usage, path, Segments::no);
-  } else {
-    add_file(usage, name, status, segments);
+  void entry(const std::string& path, std::string_view name, Segments segments, Owner owner) {
+    const auto status = os::status_of_link(path);
+    if (!status) return;
+    usage.allocated_bytes += status->allocated;
+    if (status->is_directory) {
+      directory(path, Segments::no, owner);
+    } else {
+      add_file(usage, name, *status, segments);
+    }
   }
-}
+
+  DiskUsage usage;
+
+ private:
+  IsOurs is_ours_;
+};
 
 }  // namespace
 
 DiskUsage Store::disk_usage(const Topic& topic, int partition) const {
-  DiskUsage usage;
-  add_directory(usage, format::partition_path(topic.directory, partition), Segments::yes);
-  return usage;
+  Sum sum(is_of_partition);
+  sum.directory(format::partition_path(topic.directory, partition), Segments::yes, Owner::store);
+  return std::move(sum.usage);
 }
 
 DiskUsage Store::disk_usage_outside_topics() const {
-  DiskUsage usage;
+  Sum sum(is_legal);
   const auto topics = format::topics_path(directory_);
+  const std::array ours = {format::groups_path(directory_), format::staging_path(directory_), format::trash_path(directory_)};
   for (const auto& name : os::list_directory(directory_)) {
     const auto path = directory_ + '/' + name;
-    if (path == topics) continue;
-    if (const auto status = os::status_of_link(path)) add_entry(usage, path, name, *status, Segments::no);
+    const bool is_ours = std::find(ours.begin(), ours.end(), path) != ours.end();
+    if (path != topics) sum.entry(path, name, Segments::no, is_ours ? Owner::store : Owner::others);
   }
-  return usage;
+  return std::move(sum.usage);
 }
 
 }  // namespace partlog

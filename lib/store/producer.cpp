@@ -14,6 +14,7 @@ namespace partlog {
 
 namespace {
 
+constexpr std::size_t large_batch = 2 << 20;          // of several partitions, worth giving back
 constexpr std::size_t most_waiting_bytes = 16 << 20;  // in all partitions together
 constexpr int many_partitions = 16;                   // more have batches that do not keep their memory
 constexpr std::size_t most_waiting_acks = 1 << 16;
@@ -181,9 +182,10 @@ class Producer::Impl {
 
   void store(WaitingBatch& batch) {
     const auto count = batch.builder.count();
+    const bool is_large = batch.builder.size() > large_batch;
     const auto appended = put(batch);
     batch.builder.clear_for(appended.end);
-    if (topic_.partitions > many_partitions) batch.builder.release();
+    if (topic_.partitions > many_partitions || (topic_.partitions > 1 && is_large)) batch.builder.release();
     accumulator_.emptied(batch);
     acknowledge(batch.partition, appended, count);
   }

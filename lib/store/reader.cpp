@@ -40,6 +40,7 @@ class PartitionReader::Impl {
 
   Offset start() const { return stream_.directory().log_start(); }
   Offset end() { return stream_.end(); }
+  void end_here() { stream_.end_here(); }
   std::optional<Offset> stable_end() const { return stream_.directory().stable_end(); }
   Offset position() const { return position_; }
   int partition() const { return partition_; }
@@ -57,6 +58,18 @@ class PartitionReader::Impl {
     in_batch_ = false;
     decoded_ = {};
   }
+
+  std::size_t memory() const { return stream_.memory() + decoder_.memory() + (transactions_ ? transactions_->memory() : 0); }
+
+  void release() {
+    stream_.seek(position_);
+    if (transactions_) transactions_->release();
+    in_batch_ = false;
+    decoded_ = {};
+    decoder_ = {};
+  }
+
+  bool in_batch() const { return in_batch_ && position_ < stream_.header().next_offset(); }
 
   std::span<const Record> read(std::optional<Offset> limit) {
     for (;;) {
@@ -88,7 +101,7 @@ class PartitionReader::Impl {
       if (transactions_->look_ahead()) held_back_.reset();
       return;
     }
-    if (in_batch_ && position_ < stream_.header().next_offset()) return;
+    if (in_batch()) return;
     stream_.look_ahead();
     seek(std::max(position_, stream_.position()));
   }
@@ -265,6 +278,7 @@ PartitionReader& PartitionReader::operator=(PartitionReader&&) noexcept = defaul
 Offset PartitionReader::start() const { return impl_->start(); }
 std::optional<Offset> PartitionReader::stable_end() const { return impl_->stable_end(); }
 Offset PartitionReader::end() { return impl_->end(); }
+void PartitionReader::end_here() { impl_->end_here(); }
 std::optional<Offset> PartitionReader::offset_at(Timestamp time, std::optional<Offset> limit) {
   return impl_->offset_at(time, limit);
 }
@@ -273,6 +287,9 @@ Offset PartitionReader::position() const { return impl_->position(); }
 void PartitionReader::seek(Offset offset) { impl_->seek(offset); }
 std::span<const Record> PartitionReader::read(std::optional<Offset> limit) { return impl_->read(limit); }
 void PartitionReader::look_ahead() { impl_->look_ahead(); }
+std::size_t PartitionReader::memory() const { return impl_->memory(); }
+void PartitionReader::release() { impl_->release(); }
+bool PartitionReader::in_batch() const { return impl_->in_batch(); }
 std::int32_t PartitionReader::leader_epoch() const { return impl_->leader_epoch(); }
 TimestampType PartitionReader::timestamp_type() const { return impl_->timestamp_type(); }
 std::optional<Offset> PartitionReader::held_back() const { return impl_->held_back(); }

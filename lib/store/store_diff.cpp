@@ -15,11 +15,20 @@ namespace partlog {
 namespace {
 
 constexpr const char* present = "present";
+constexpr int most_looks = 100;  // at a topic that changes all the time
 
 std::optional<std::string> presence(bool there) { return there ? std::optional<std::string>(present) : std::nullopt; }
 
 std::optional<std::string> time_text(Timestamp time) {
   return time == no_timestamp ? std::nullopt : std::optional(iso_time(time));
+}
+
+bool is_same(const std::optional<Topic>& one, const std::optional<Topic>& other) {
+  if (!one || !other) return !one && !other;
+  const auto& settings = TopicConfig::definitions();
+  return one->id == other->id && std::all_of(settings.begin(), settings.end(), [&](const auto& setting) {
+           return one->config.get(setting.name) == other->config.get(setting.name);
+         });
 }
 
 bool equal(HeaderBlock one, HeaderBlock other) {
@@ -91,21 +100,26 @@ class PartitionDiff {
     Offset last;
   };
 
+  // They only rise: with one look at the right between two at the left it is known whether they differed at the time of one of
+  // the first two. What lies between the two looks at the left did not, for all that can be told: a log is never unlike itself.
   void compare_ends() {
-    const auto left_start = left_.start();
+    const auto start = left_.start();
+    const auto end = left_.end();
     const auto right_start = right_.start();
-    const auto left_end = left_.end();
     const auto right_end = right_.end();
-    from_ = std::max(left_start, right_start);
-    limit_ = std::min(left_end, right_end);
+    const auto start_then = left_.start();
+    const auto end_then = left_.end();
+    from_ = std::max(start_then, right_start);
+    limit_ = std::min(end_then, right_end);
     if (diff_.options_.common_range) return;
-    tell_ends("start_offset", left_start, right_start);
-    tell_ends("end_offset", left_end, right_end);
+    tell_ends("start_offset", start, right_start, start_then);
+    tell_ends("end_offset", end, right_end, end_then);
   }
 
-  void tell_ends(const char* field, Offset left, Offset right) {
-    if (left == right) return;
-    diff_.tell({topic_, number_, {}, {}, field, std::to_string(left.value), std::to_string(right.value)});
+  void tell_ends(const char* field, Offset left, Offset right, Offset left_then) {
+    if (left <= right && right <= left_then) return;
+    const auto told = left > right ? left : left_then;
+    diff_.tell({topic_, number_, {}, {}, field, std::to_string(told.value), std::to_string(right.value)});
   }
 
   // False: the log start has passed us by, and all is set to go on from there.
@@ -191,8 +205,15 @@ StoreDiff::StoreDiff(const Store& left, const Store& right, DiffOptions options)
     : left_(left), right_(right), options_(std::move(options)) {}
 
 void StoreDiff::topic(const std::string& name) {
-  const auto left = left_.find_topic(name);
-  const auto right = right_.find_topic(name);
+  auto left = left_.find_topic(name);
+  auto right = right_.find_topic(name);
+  // What both are at one moment: somebody may be making, altering or removing it.
+  auto then = left_.find_topic(name);
+  for (int looks = 1; looks < most_looks && !is_same(left, then); ++looks) {
+    left = std::move(then);
+    right = right_.find_topic(name);
+    then = left_.find_topic(name);
+  }
   if (!left || !right) {
     if (left || right) tell({name, {}, {}, {}, "topic", presence(left.has_value()), presence(right.has_value())});
     return;

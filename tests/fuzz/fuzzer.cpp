@@ -21,6 +21,12 @@ const partlog::fuzz::Target& chosen() {
 
 }  // namespace
 
+// Before anything runs: whoever exits later is taken for a target that does, and a file with its input is left behind.
+extern "C" int LLVMFuzzerInitialize(int* /*argc*/, char*** /*argv*/) {
+  chosen();
+  return 0;
+}
+
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const auto& target = chosen();
   target.run({reinterpret_cast<const char*>(data), size});

@@ -143,8 +143,9 @@ void fix_checksums(std::vector<char>& log) {
   }
 }
 
-void look_into(const fs::path& log) {
+void look_into(const fs::path& log, bool expect_any_offsets) {
   InspectOptions options;
+  options.expect_any_offsets = expect_any_offsets;
   options.window_bytes = 4096;
   options.decompression_limit = limit;
   SegmentFile file(log, options);
@@ -255,7 +256,7 @@ void segment(std::span<const char> bytes) {
   Place::write(base + ".log", log);
   Place::write(base + ".index", index);
   Place::write(base + ".timeindex", time_index);
-  look_into(base + ".log");
+  for (const bool expect_any_offsets : {false, true}) look_into(base + ".log", expect_any_offsets);
   read_all(*here.store);
   read_past_damage(*here.store, Isolation::uncommitted);
   read_past_damage(*here.store, Isolation::committed);

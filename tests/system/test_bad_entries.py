@@ -199,7 +199,27 @@ class NoPermission(Entries):
         self.assertEqual([r["topic"] for r in usage.json()], ["a", "b", None])
         self.assertEqual(sum(b"lost+found" in line for line in usage.err.splitlines()), 1)
         self.assertEqual(len(usage.err.splitlines()), 2)
-        os.chmod(self.path("topics/a"), 0o700)
+        os.chmod(self.path("topics/a"), 0o755)
+
+    def test_strangers_alone_cost_a_warning_at_most(self):
+        """Of the root of a file system, or of one that is mounted somewhere below."""
+        commands = [("disk-usage",), ("disk-usage", "--by-partition"), ("list-topics",), ("describe-topic",), ("verify",),
+                    ("verify", self.store), ("verify", self.path("topics/a")), ("diff", self.store, self.store), ("consume", "a"),
+                    ("dump", "a"), ("list-groups",), ("describe-group", "g"), ("locks",), ("get-offsets", "a"),
+                    ("check-lag", "-g", "g", "--max", "0"), ("consume", "--files", self.path("topics/a/0"))]
+        for where in ("", "topics", "topics/a", "topics/a/0", "groups", "groups/g", "groups/g/offsets", "groups/g/offsets/a"):
+            os.mkdir(self.path(os.path.join(where, "lost+found")), 0o700)
+            for command in commands:
+                with self.subTest(where=where, command=command):
+                    if command[0] == "diff":
+                        self.environment.pop("PARTLOG_DIR", None)
+                    else:
+                        self.environment["PARTLOG_DIR"] = self.store
+                    result = self.run_program(*command, status=0, **self.user)
+                    self.assertLessEqual(sum(b"lost+found" in line for line in result.err.splitlines()), 1)
+            os.rmdir(self.path(os.path.join(where, "lost+found")))
+        os.mkdir(self.path("topics/a/0/before-repair.1"), 0o700)  # that one is ours
+        self.run_program("disk-usage", status=1, **self.user)
 
     def test_a_repair_by_the_owner(self):
         name = "topics/a/0/00000000000000000000.index"

@@ -2,6 +2,9 @@
 
 import base64
 import json
+import os
+import re
+import shutil
 
 import harness
 
@@ -233,6 +236,57 @@ class NullEmptyMissing(harness.Test):
         self.produce(b"")
         self.assertEqual(self.values(), [])
         self.assertEqual(self.consume().out, b"")
+
+
+def unescaped(field):
+    """The bytes of a field of a listing; what it shows must be harmless on a terminal."""
+    text = field.decode("utf-8")
+    assert not re.search("[\0-\x1f\x7f-\x9f]", text), field
+    return re.sub(rb"\\(x..|.)", lambda m: {b"t": b"\t", b"n": b"\n", b"\\": b"\\"}.get(m[1]) or bytes.fromhex(m[1][1:].decode()), field)
+
+
+class OnATerminal(harness.Test):
+    """What is no visible character is escaped wherever people read: C1 control characters, too, raw or in UTF-8."""
+
+    def test_listings_show_any_bytes_and_hide_none(self):
+        chance = harness.new_random("listings")
+        pieces = [bytes([n]) for n in range(128, 256)] + [b"\xc2" + bytes([n]) for n in range(128, 160)]
+        pieces += ["\u00fc\u20ac\U0001f600".encode(), b"\xed\xa0\x80", b"\xe2\x82", b"\\", b"\x1b", b"\x7f", b"plain text of some length"]
+        values = pieces + [b"".join(chance.choice(pieces) for _ in range(chance.randrange(100))) for _ in range(harness.scaled(200))]
+        values += ["\u20ac".encode() * 9000, b"x" + "\u20ac".encode() * 9000, b"xy" + "\u20ac".encode() * 9000, b"\x9b" * 20000]
+        self.create()
+        self.produce(b"\0\0".join(values) + b"\0\0", "-D", "\\0\\0")
+        rows = self.run_program("dump", "--records", "--tsv", "--no-header", "t").out.splitlines()
+        self.assertEqual([unescaped(row.split(b"\t")[-1]) for row in rows], values)
+        table = self.run_program("dump", "--records", "t").out.splitlines()[-len(values):]
+        for row, value in zip(table, values, strict=True):
+            self.assertTrue(unescaped(row).endswith(value), row)
+        self.assertIn(" \\x9b31m \u00fc\\xc2\\x9b".encode(), self.shown_header())
+
+    def shown_header(self):
+        self.create("h")
+        self.produce(b"v\n", "-k", b"\x9b31m \xc3\xbc\xc2\x9b", "-H", b"\x9b\xc2\x9d=\x9c", topic="h")
+        shown = self.run_program("dump", "--records", "h").out
+        self.assertIn(b"\\x9b\\xc2\\x9d=\\x9c ", shown)
+        return shown
+
+    def test_names_of_files(self):
+        self.create()
+        self.produce(b"v\n")
+        base = os.fsencode(self.directory) + b"/\x9b2J\xc2\x9b \xc3\xbc\x1b"
+        shown = b"/\\x9b2J\\xc2\\x9b \xc3\xbc\\x1b"
+        shutil.copytree(os.fsencode(self.store), base)
+        part = base + b"/topics/t/0"
+        for *args, status in (("verify", part, 0), ("verify", "--tsv", part, 0), ("dump", "--tsv", part, 0), ("dump", base + b"/none", 1),
+                              ("verify", base + b"/none", 1), ("disk-usage", base + b"/none", 2), ("list-topics", "-d", base + b"/none", 1),
+                              ("consume", "--files", base + b"/none", 1), ("diff", base + b"/none", base, 1),
+                              ("produce", "t", base + b"/none", 1), ("create-topic", "-n", "-d", base + b"2", "t", 0),
+                              ("verify", b"\x9bnone", 2)):
+            with self.subTest(args=args):
+                result = self.run_program(*args, status=status)
+                for line in (result.out + result.err).splitlines():
+                    unescaped(line.replace(b"\t", b""))
+                self.assertIn(shown if args[-1] != b"\x9bnone" else b"\\x9bnone", result.out + result.err)
 
 
 if __name__ == "__main__":

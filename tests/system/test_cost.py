@@ -3,6 +3,7 @@
 import os
 import re
 import resource
+import shutil
 import subprocess
 import sys
 
@@ -114,6 +115,24 @@ class SystemCalls(harness.Test):
                             (" ".join(args), "is as it was" if settled else "has just changed", listings))
                 self.assertLessEqual(listings, 1 if settled else 2, args)
 
+    def test_a_time_costs_three_files_a_segment(self):
+        """Of each that is passed by: its indexes, and of its log the end."""
+        self.need("strace")
+        self.need_plain_build()
+        opened = {}
+        for topic, count in (("few", 10), ("many", 60)):
+            self.create(topic, segment_bytes=20000, index_interval_bytes=1000)
+            for n in range(count):
+                self.produce(b"x" * 900 + b"\n" + (b"y" * 900 + b"\n") * 19, "--batch-size", "900", "--sync", "none", "--timestamp",
+                             "@%d" % (1700000000 + n), topic=topic)
+            segments = len([n for n in os.listdir(self.partition(topic)) if n.endswith(".log")])
+            self.assertGreater(segments, count * 0.8)
+            for time in ("@%d" % (1700000000 + count - 1), "max-timestamp"):
+                opened.setdefault(time[:1], []).append((segments, self.trace("get-offsets", topic, "--time", time)[0]["openat"]))
+        for (few, calls), (many, more) in opened.values():
+            harness.say("time: %d opens of %d segments, %d of %d" % (calls, few, more, many))
+            self.assertLessEqual(more - calls, 3 * (many - few))
+
     def test_a_long_segment_is_not_read(self):
         """One record out of the middle of a large segment: the index leads there."""
         self.need("strace")
@@ -126,6 +145,10 @@ class SystemCalls(harness.Test):
                 calls, bytes_read, _ = self.trace(*args, input=data)
                 # What is mapped is not read by a call; few calls are what matters then.
                 read.setdefault(what, []).append((sum(calls.values()), bytes_read))
+            alone = os.path.join(self.directory, "alone-" + topic)
+            shutil.copy(os.path.join(self.partition(topic), "%020d.log" % 0), alone)
+            calls, bytes_read, _ = self.trace("consume", "--files", alone, "-c", "1")
+            read.setdefault("first record without an index", []).append((sum(calls.values()), bytes_read))
         harness.say("short and 100 times longer segment: %s (calls, bytes read)" % read)
         # A binary search takes a few more steps in the longer index.
         for what, ((few_calls, few_bytes), (many_calls, many_bytes)) in read.items():
@@ -200,6 +223,36 @@ class Memory(harness.Test):
         with open(path, "wb") as file:
             subprocess.run([sys.executable, "-c", text], stdout=file, check=True)
         self.check("produce to 200 partitions", ["produce", "t", "--sync", "none", "-K:", path])
+        for args in self.READ_IN_TURN:
+            self.check("consume 200 partitions " + " ".join(args), ["consume", "t", *args, "-c", "300"])
+
+    # Ways in which `consume` reads partitions in turn.
+    READ_IN_TURN = (["--merge", "time"], ["--tail", "300"], ["-F"], ["-g", "once", "--commit-interval", "1ms"], ["-g", "follows", "-F"])
+
+    def test_batches_of_small_records_of_many_partitions(self):
+        """A batch of each of them unpacks to several MiB."""
+        self.create("t", "-p", "60", compression_type="zstd", segment_bytes=1 << 20)
+        line = "'%d:'%(n%60)+str(n)*40+'\\n'"
+        source = self.source("import sys\nfor n in range(1000000): sys.stdout.write(%s)" % line)
+        self.check("produce large batches to many partitions", ["produce", "t", "-K:", "--batch-size", "4000000", "--linger", "60s", "--sync", "none"],
+                   limit=self.LIMIT + 60 * 4_000_000, source=source)
+        for args in self.READ_IN_TURN:
+            self.check("consume small records of large batches " + " ".join(args), ["consume", "t", *args, "-c", "1000000"])
+
+    def test_large_records_in_each_others_place(self):
+        size = 80 << 20
+        self.create("t", max_message_bytes=3 * size)
+        self.check("produce 80 MiB records", ["produce", "t", "--sync", "none"], limit=self.LIMIT + size,
+                   source=self.source("import sys\nfor _ in range(5): sys.stdout.buffer.write(b'y'*%d+b'\\n')" % (size - 1000)))
+        log = os.path.join(self.partition(), "%020d.log" % 0)
+        length = os.path.getsize(log) // 5
+        with open(log, "r+b") as file:
+            for n, offset in (1, 3), (3, 1):
+                file.seek(n * length)
+                file.write(offset.to_bytes(8, "big"))
+        for args in (), ("--skip-corrupt",), ("--skip-corrupt", "--tail", "9"):
+            self.check("consume swapped 80 MiB records " + " ".join(args), ["consume", "t", *args], limit=self.LIMIT + size, status=5)
+        self.run_program("delete-topic", "t", "--yes")  # as below
 
     def test_large_records(self):
         """64 MiB plus the largest batch."""
@@ -222,16 +275,25 @@ class Memory(harness.Test):
         os.remove(path)
         for args in ((), ("-J",), ("-f", "%s{hex}"), ("-f", "%k%s{json}")):
             self.check("consume 80 MiB records " + " ".join(args), ["consume", "t", *args], limit=self.LIMIT + size)
+        self.create("four", "-p", "4", max_message_bytes=size)
+        self.check("produce to 4 partitions", ["produce", "four", "--sync", "none", "-K:"], limit=self.LIMIT + size,
+                   source=self.source("import sys\nfor n in range(3): sys.stdout.buffer.write(b'%%d:'%%n+b'y'*%d+b'\\n')" % (size - 1000)))
+        self.check("produce to 4 partitions, batches of more than a record", ["produce", "four", "--sync", "none", "-K:", "--batch-size", str(size)],
+                   limit=self.LIMIT + size,
+                   source=self.source("import sys\nfor n in range(3): sys.stdout.buffer.write(b'%%d:'%%n+b'y'*%d+b'\\n')" % (size - 2000)))
+        for args in self.READ_IN_TURN:
+            self.check("consume 4 partitions " + " ".join(args), ["consume", "four", *args, "-c", "6"], limit=self.LIMIT + size)
+        broken = "import sys\nsys.stdout.buffer.write(b'{\"value\":\"'+b'y'*%d)" % (4 * size)
+        self.check("produce -J, a line that does not end", ["produce", "t", "-J"], limit=self.LIMIT + 4 * size, status=1,
+                   source=self.source(broken))
+        self.run_program("delete-topic", "t", "four", "--yes")  # the test's own reader would hold several records
         unpacked = 60 << 20
         for codec in ("gzip", "snappy", "lz4", "zstd"):
             self.create(codec, compression_type=codec, max_message_bytes=size)
             self.check("produce 60 MiB records with " + codec, ["produce", codec, "--sync", "none"], limit=self.LIMIT + unpacked // 2,
                        source=self.source(text % ("b'y'*%d+b'\\n'" % unpacked)))
             self.check("consume 60 MiB records with " + codec, ["consume", codec], limit=self.LIMIT + unpacked)
-            self.run_program("delete-topic", codec, "--yes")  # the test's own reader would unpack it in memory
-        broken = "import sys\nsys.stdout.buffer.write(b'{\"value\":\"'+b'y'*%d)" % (4 * size)
-        self.check("produce -J, a line that does not end", ["produce", "t", "-J"], limit=self.LIMIT + 4 * size, status=1,
-                   source=self.source(broken))
+            self.run_program("delete-topic", codec, "--yes")
 
 
 if __name__ == "__main__":

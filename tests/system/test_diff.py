@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import struct
+import threading
 
 import harness
 
@@ -57,7 +58,8 @@ class DiffTest(harness.Test):
             (0, 11, 11, "timestamp", "1970-01-01T00:00:01.000Z", "1970-01-01T00:00:02.000Z")])
 
     def test_records_that_one_store_has_not(self):
-        """As compaction leaves them: the base offset, outside of the checksum, of the last batch is raised."""
+        """As compaction leaves them: the base offset, outside of the checksum, of the last batch is raised, and no recovery point
+        says otherwise."""
         self.create("t", cleanup_policy="compact")
         for n in range(4):
             self.produce(b"k:a\nk:b\n", "-K:")
@@ -68,6 +70,7 @@ class DiffTest(harness.Test):
             data[at:at + 8] = struct.pack(">q", struct.unpack(">q", data[at:at + 8])[0] + 3)
 
         self.change(self.copy_log(), 3 * sizes, raise_offset)
+        os.unlink(os.path.join(os.path.dirname(self.copy_log()), "recovery-point"))
         self.assertEqual(self.diff(), [(0, None, None, "end_offset", "8", "11"), (0, 6, 7, "record", "present", None)])
         self.assertEqual(self.diff("--common"), [(0, 6, 7, "record", "present", None)])
         self.expect_sound = False
@@ -88,6 +91,46 @@ class DiffTest(harness.Test):
         self.assertEqual(self.diff(status=5), [(2, None, None, "end_offset", "6", "7")])
         self.assertIn("%s position %d " % (self.copy_log(1), size), self.text)
         self.assertEqual(self.diff("t:0", status=0), [])
+
+    def test_a_store_is_like_itself_beside_writers_that_roll(self):
+        lines = os.path.join(self.directory, "lines")
+        with open(lines, "wb") as f:
+            f.write(b"".join(b"%09d\n" % n for n in range(20_000)))
+        os.symlink(self.store, self.copy)
+        runs = 0
+        while runs < harness.scaled(100):
+            self.create("t", "-p", "2", segment_bytes=2000)
+            writers = [self.start("produce", "t", lines, "-q", "--batch-size", "300", "--sync", "none", "-p", p) for p in "001"]
+            while any(w.poll() is None for w in writers) and runs < harness.scaled(100):
+                self.assertEqual(self.diff("--configs", "--epochs", "--limit", "5", status=0), [])
+                runs += 1
+            for writer in writers:
+                writer.kill()
+                writer.wait()
+            self.run_program("delete-topic", "t", "--yes")
+
+    def test_a_store_is_like_itself_while_topics_change(self):
+        self.create("t")
+        os.symlink(self.store, self.copy)
+        stopped = threading.Event()
+
+        def change():
+            while not stopped.is_set():
+                self.run_program("create-topic", "u")
+                self.run_program("alter-topic", "t", "-c", "segment.bytes=1000")
+                self.run_program("delete-topic", "u", "--yes")
+                self.run_program("alter-topic", "t", "-x", "segment.bytes")
+
+        changing = threading.Thread(target=change)
+        changing.start()
+        try:
+            for _ in range(harness.scaled(100)):
+                result = self.run_program("diff", self.store, self.copy, "--configs", "--json", status=None)
+                self.assertEqual(result.json(), [])
+                self.assertIn(result.status, (0, 1), result.text)  # u was removed before its records were looked at
+        finally:
+            stopped.set()
+            changing.join()
 
     def test_a_store_that_lags_behind_a_live_writer(self):
         self.create("t")

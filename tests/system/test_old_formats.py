@@ -11,6 +11,15 @@ import harness
 from known_files import FORMS, expected_records, is_shown_as, of_brokers, parse_json_line
 
 
+def split_messages(data):
+    """Of format v0 or v1."""
+    at = 0
+    while at < len(data):
+        behind = at + 12 + int.from_bytes(data[at + 8:at + 12], "big")
+        yield data[at:behind]
+        at = behind
+
+
 class OldFormats(harness.Test):
     def setUp(self):
         super().setUp()
@@ -73,6 +82,29 @@ class OldFormats(harness.Test):
                 self.assertEqual(after[-1]["offset"], after[-2]["offset"] + 1)
                 for record in after[::4]:  # now through the index
                     self.assertEqual(self.consumed(name, "-o", str(record["offset"]), "-c", "1"), [record])
+
+    def test_a_hole_between_segments_is_damage(self):
+        """Inside of a segment a compaction of long ago may have left it."""
+        for name, logs, _ in self.fixtures():
+            if name not in ("v0-none", "v1-none"):
+                continue
+            with self.subTest(name):
+                self.put(name, logs)
+                path = self.log_path(name)
+                with open(path, "rb") as f:
+                    messages = list(split_messages(f.read()))
+                half = len(messages) // 2
+                base = int.from_bytes(messages[half][:8], "big")
+                second = os.path.join(self.partition(name), "%020d.log" % base)
+                for first, status in (messages[:half - 1], 5), (messages[:1] + messages[2:half], 0):
+                    for file, part in (path, first), (second, messages[half:]):
+                        with open(file, "wb") as f:
+                            f.write(b"".join(part))
+                    consumed = self.consume(topic=name, status=status)
+                    verified = self.run_program("verify", name, status=status)
+                    if status == 5:
+                        self.assertIn("(offset %d)" % (base - 1), consumed.text)
+                        self.assertIn(b"position 0 (offset %d)" % (base - 1), verified.out)
 
     def test_groups_read_old_messages(self):
         for name in ("v0-lz4", "v1-holes-gzip", "mixed"):

@@ -49,6 +49,57 @@ class Outputs(harness.Test):
         result = harness.finish(consumer)
         self.assertEqual((result.signal, result.err), (signal.SIGPIPE, b""))
 
+    def soft_mount(self, kind):
+        """The environment in which the store is on a mount that gives up while there is a file; the path of that."""
+        module = os.environ.get("PARTLOG_TEST_SOFT_MOUNT", "")
+        if not os.path.exists(module):
+            self.left_out("PARTLOG_TEST_SOFT_MOUNT does not name the module that makes such a mount")
+        self.need_plain_build()
+        paused = os.path.join(self.directory, "paused")
+        return {"PARTLOG_FILESYSTEM": kind, "LD_PRELOAD": module, "SOFT_MOUNT": self.store, "SOFT_MOUNT_PAUSED": paused}, paused
+
+    def meet_failure(self, paused):
+        harness.wait_until(lambda: os.path.getsize(paused) > 0, "a call failed")
+
+    def test_a_follower_outlasts_the_failures_of_a_soft_mount(self):
+        """A host that was stopped for longer than such a mount waits for its server ends nobody early; a local disk that fails
+        is no such mount."""
+        for kind in "network", "local":
+            environment, paused = self.soft_mount(kind)
+            self.create(kind)
+            self.produce(b"1\n", topic=kind)
+            follower = self.start("consume", kind, "-F", env=environment)
+            lines = harness.Lines(follower.stdout)
+            self.assertEqual(lines.next(), b"1")
+            open(paused, "w").close()
+            self.produce(b"2\n", topic=kind)
+            self.meet_failure(paused)
+            if kind == "local":
+                result = harness.finish(follower)
+                self.assertEqual(result.status, 1)
+                self.assertIn("Input/output error", result.text)
+            os.unlink(paused)
+            if kind == "network":
+                self.assertEqual(lines.next(), b"2")
+                follower.send_signal(signal.SIGTERM)
+                self.assertEqual(harness.finish(follower).err, b"")
+
+    def test_what_only_reads_outlasts_the_failures_of_a_soft_mount(self):
+        environment, paused = self.soft_mount("network")
+        self.create("t", "-p", "2")
+        self.produce(b"1\n2\n", "-p", "0")
+        self.produce(b"3\n", "-p", "1")
+        for args in (["consume", "t"], ["consume", "t", "-o", "-1"], ["consume", "t", "--since", "-1h"], ["consume", "t", "--tail", "1"],
+                     ["consume", "t", "-F", "-c", "3"], ["get-offsets", "t"], ["describe-topic", "t"], ["verify", "t"]):
+            with self.subTest(args=args):
+                expected = self.run_program(*args)
+                open(paused, "w").close()
+                process = self.start(*args, env=environment)
+                self.meet_failure(paused)
+                os.unlink(paused)
+                result = harness.finish(process)
+                self.assertEqual((result.status, result.out, result.err), (0, expected.out, expected.err))
+
     def test_report_to_a_closed_pipe(self):
         self.create()
         producer = self.start("produce", "t", "--report", "--linger", "0")

@@ -87,6 +87,33 @@ class Tails(harness.Test):
             with self.subTest(length=length, size=size, kind=kind):
                 self.check_tail(length, padding)
 
+    def test_a_hole_of_many_gigabytes(self):
+        """As a copy, or what was never written, leaves it: nobody reads zeros that are known to be some. What stands behind it is
+        seen, be that where the hole ends or not."""
+        size = 40 << 30
+        batch = self.data[self.batches[0].position:self.batches[0].size]
+        later = batch.replace(batch[:8], (1000).to_bytes(8, "big"), 1)
+        for position, data in ((None, b""), (size - 500, b"junk" * 50), (30 << 30, later), ((30 << 30) + 4080, later)):
+            with self.subTest(position=position):
+                self.restore()
+                with open(self.log, "r+b") as f:
+                    f.truncate(size)
+                    if data:
+                        f.seek(position)
+                        f.write(data)
+                if os.stat(self.log).st_blocks > 1 << 20:
+                    self.restore()
+                    self.left_out("a file system without holes")
+                is_damage = data == later
+                for command in (("consume", "t"), ("dump", self.log), ("verify", "t"), ("consume", "--files", self.partition())):
+                    result = self.run_program(*command, timeout=20, status=5 if is_damage else 0)
+                    if command[0] == "consume":
+                        self.assertEqual(result.lines, self.all)
+                self.run_program("produce", "t", "--sync", "none", input=b"next\n", timeout=20, status=5 if is_damage else 0)
+                if not is_damage:
+                    self.assertEqual(self.values(), self.all + [b"next"])
+        self.restore()
+
     def test_network_rules(self):
         chance = harness.new_random("network")
         for _ in range(10):

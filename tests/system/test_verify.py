@@ -2,7 +2,9 @@
 """`partlog verify`: damage is found, named and mended, and nothing else is called damage."""
 
 import glob
+import json
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -27,6 +29,15 @@ class VerifyTest(harness.Test):
         self.assertEqual([f["verdict"] for f in findings], ["note"] * notes, findings)
         self.assertEqual({s["verdict"] for s in summaries}, {"clean"}, findings)
         return summaries
+
+    @staticmethod
+    def cut_batches(data):
+        batches = []
+        while data:
+            size = 12 + struct.unpack(">i", data[8:12])[0]
+            batches.append(data[:size])
+            data = data[size:]
+        return batches
 
 
 class FiveSegments(VerifyTest):
@@ -111,6 +122,59 @@ class FiveSegments(VerifyTest):
         with open(path, "rb") as f:
             return f.read()
 
+    def test_the_base_offset_of_the_last_batch(self):
+        """It is outside the checksum, and nothing follows: the recovery point tells. Also with what nobody has synced behind it, be
+        that a batch or a torn one."""
+        last = self.batches[-1]
+        log, at = self.logs[4], last["position"]
+        whole = self.contents(os.path.basename(log))
+        point = self.contents("recovery-point")
+        for upwards in (1, 2, 16, 1 << 23, 1 << 31, 1 << 40, 1 << 62):
+            for behind in (b"", whole[at:at + 60], bytes(100)):
+                wrong = whole[:at] + struct.pack(">q", 440 + upwards) + whole[at + 8:] + behind
+                with self.subTest(upwards=upwards, behind=behind[:1]):
+                    self.edit(log, lambda _, wrong=wrong: wrong)
+                    findings, _ = self.verify(status=5)
+                    damage = [f for f in findings if f["verdict"] == "damaged"]
+                    self.assertEqual([(f["position"], f["first_offset"], f["last_offset"]) for f in damage], [(at, 440, 449)])
+                    self.assertEqual(self.consumed(5), {o: line for o, line in self.whole.items() if o < 440})
+                    before = harness.tree(self.part)
+                    self.assertEqual(self.run_program("produce", "t", input=b"no\n", status=5).out, b"")
+                    self.assertEqual(self.contents(os.path.basename(log)), wrong)
+                    self.assertEqual(harness.tree(self.part).keys(), before.keys())
+                    passed = self.consume("--skip-corrupt", "-f", "%o %s\n", status=5)
+                    self.assertEqual(len(passed.lines), 440)
+                    self.assertIn("440", passed.text)
+                    copied = os.path.join(self.directory, "copied")
+                    shutil.copytree(self.part, copied)
+                    self.assertEqual(len(self.run_program("consume", "--files", copied, status=5).lines), 440)
+                    shutil.rmtree(copied)
+                    self.assertEqual(self.check_repair(0), set())
+                self.restore()
+        # Of a batch that is not synced yet: writers leave no gaps.
+        self.produce(b"more\n", "--sync", "none", "--timestamp", "2024-05-01")
+        self.whole[450] = b"450 more"
+        end = len(whole)
+        self.edit(log, lambda d: d[:end] + struct.pack(">q", 450 ^ 4) + d[end + 8:])
+        self.verify(status=5)
+        self.assertEqual(self.consumed(5), {o: line for o, line in self.whole.items() if o < 450})
+        self.run_program("produce", "t", input=b"no\n", status=5)
+        self.run_program("verify", "--repair", "--yes", status=5)
+        self.clean()
+        self.assertEqual(self.consumed(), self.whole)
+        self.restore()
+        # With a whole batch behind it, unsynced.
+        self.produce(b"more\n", "--sync", "none", "--timestamp", "2024-05-01")
+        self.edit(log, lambda d: d[:at] + struct.pack(">q", 445) + d[at + 8:])
+        self.whole = {o: line for o, line in self.whole.items() if o < 440}
+        self.assertEqual(self.consumed(5), self.whole)
+        self.verify(status=5)
+        self.restore()
+        # The recovery point may be wrong itself: then nothing changes that is read.
+        for n, byte in enumerate(point):
+            self.edit(self.part + "/recovery-point", lambda _, n=n, byte=byte: point[:n] + bytes([byte ^ 1]) + point[n + 1:])
+            self.assertEqual(len(self.consumed(None)), 450, point[:n])
+
     def test_each_flipped_bit_is_found_and_costs_one_batch_at_most(self):
         rng = harness.new_random("flips")
         for n in range(harness.scaled(50)):
@@ -185,7 +249,7 @@ class FiveSegments(VerifyTest):
             ("cut at the end", 4, lambda d: d[:-20], (440, 449), 10),
             ("the last one", 4, lambda d: d[:-1] + b"Z", (440, 449), 10),
             ("offset outside the checksum", 2, lambda d: d[:301] + struct.pack(">q", 1190) + d[309:], (190, 199), 0),
-            ("offset of the last", 4, lambda d: d[:-301] + struct.pack(">q", 9440) + d[-293:], (440, 9439), 0),
+            ("offset of the last", 4, lambda d: d[:-301] + struct.pack(">q", 9440) + d[-293:], (440, 449), 0),
             ("epoch outside the checksum", 2, lambda d: d[:313] + struct.pack(">i", 64) + d[317:], (190, 199), 0),
         ]
         for what, number, change, offsets, most in cases:
@@ -276,6 +340,38 @@ class FiveSegments(VerifyTest):
         self.edit(self.part + "/recovery-point", lambda _: b"")  # as a power failure leaves it
         self.clean(notes=1)
 
+    def test_small_files_as_large_as_no_other(self):
+        """What only helps is left alone by readers; where they need a file, verify names it as they do."""
+        for name in ("recovery-point", "leader-epoch-checkpoint", "partition.metadata", "lost-offsets", "cuts", "log-start-offset"):
+            for fill in (b"\0", b"\n", b"7"):
+                with self.subTest(name, fill=fill):
+                    with open(os.path.join(self.part, name), "ab") as f:
+                        f.write(fill * (2 << 20 if name not in ("lost-offsets", "cuts") else 65 << 20))
+                    findings, _ = self.verify(status=5)
+                    self.assertEqual([f["file"] for f in findings], [os.path.join(self.part, name)])
+                    needed = name == "log-start-offset"
+                    result = self.consume("-f", "%o %s\n", status=5 if needed else 0)
+                    self.assertEqual(result.lines, [] if needed else list(self.whole.values()))
+                    if needed:
+                        self.assertIn(name, result.text)
+                    if name in ("recovery-point", "log-start-offset"):
+                        self.check_repair(0)
+                self.restore()
+
+    def test_a_log_start_behind_the_end(self):
+        """All records would be gone, and others given offsets far behind them."""
+        for start in (451, 99999, 2 ** 62, 2 ** 63 - 1):
+            self.edit(self.part + "/log-start-offset", lambda _, start=start: b"%d\n" % start)
+            findings, _ = self.verify(status=5)
+            self.assertEqual([f["file"] for f in findings], [self.part + "/log-start-offset"])
+            result = self.consume(status=5)
+            self.assertIn("log-start-offset: the log start offset %d is behind the end offset 450" % start, result.text)
+            before = harness.tree(self.part)
+            self.run_program("produce", "t", input=b"no\n", status=5)
+            self.assertEqual(harness.tree(self.part), before)
+            self.check_repair(0)
+            self.restore()
+
     def test_epochs_against_the_checkpoint(self):
         path = self.part + "/leader-epoch-checkpoint"
         self.edit(path, lambda _: b"0\n2\n0 0\n3 200\n")
@@ -314,6 +410,71 @@ class FiveSegments(VerifyTest):
                     self.assertEqual(self.contents(name), f.read(), name)
         self.assertEqual(os.stat(os.path.join(self.part, names[2])).st_ino, last)  # writers have it open
         self.clean()
+
+    def test_a_repair_that_was_killed_is_told_of_by_the_next(self):
+        """At whatever call it dies: the offsets lost, the files kept, and the status of a repair that got to its end."""
+        self.need("strace")
+        self.need_plain_build()
+        if subprocess.run(["strace", "-f", "-o", os.devnull, "-e", "inject=rename:signal=KILL", "true"], stderr=subprocess.DEVNULL).returncode:
+            self.left_out("strace may not inject signals here")
+
+        def damage():
+            self.restore()
+            self.edit(self.logs[1], lambda d: d[:100] + b"ZZZ" + d[103:])
+            self.edit(self.logs[4], lambda d: d[:-1] + b"Z")
+            os.unlink(self.part + "/partition.metadata")
+            os.mkdir(self.part + "/partition.metadata")
+            self.edit(self.logs[4].replace(".log", ".index"), lambda d: b"\xff" * len(d))
+
+        def told(rows):
+            return [(r["type"], r["file"], r["first_offset"], r["last_offset"], r["reason"]) for r in rows if r["type"] != "finding"]
+
+        def repair(*args, **how):
+            result = self.run_program("verify", "--repair", *args, "--json", **how)
+            return result.json_lines(), result.status
+
+        damage()
+        whole, status = repair("--yes", status=5)
+        whole = told(whole)
+        self.assertEqual([(r[2], r[3]) for r in whole if r[0] == "lost"], [(90, 99), (440, 449)])
+        interrupted = 0
+        for call in ("rename", "fdatasync", "unlink", "rmdir", "write"):
+            for n in range(1, 100):
+                damage()
+                inject = ("-e", "trace=" + call, "-e", "inject=%s:signal=KILL:when=%d" % (call, n))
+                with open(os.path.join(self.directory, "out"), "w+b") as out:
+                    done = subprocess.run(["strace", "-f", "-qq", "-o", os.devnull, *inject, harness.PROGRAM, "-d", self.store, "verify",
+                                           "--repair", "--yes", "--json"], stdout=out, stderr=subprocess.PIPE, check=False)
+                    out.seek(0)
+                    first = told(json.loads(line) for line in out.read().splitlines())
+                if done.returncode == 5:
+                    self.assertEqual(first, whole)
+                    break
+                with self.subTest(call=call, n=n):
+                    self.assertNotIn(done.returncode, (0, 1), done.stderr)
+                    is_half = os.path.exists(self.part + "/repair/plan") and self.contents("repair/plan").endswith(b"end\n")
+                    findings, _ = self.verify(status=None)
+                    hint = [f for f in findings if f["file"] == self.part + "/repair"]
+                    if is_half:
+                        self.assertEqual([f["reason"] for f in hint], ["a repair was interrupted; --repair finishes it"])
+                    interrupted += is_half
+                    if first == whole:
+                        repair("--yes", status=None)
+                    else:
+                        before = harness.tree(self.part)
+                        planned, _ = repair("-n", status=5)
+                        self.assertEqual(harness.tree(self.part), before)
+                        self.assertEqual([r[1:4] for r in told(planned) if r[0] == "lost"], [r[1:4] for r in whole if r[0] == "lost"])
+                        if is_half:
+                            self.refused("verify", "--reindex", status=5, names=["interrupted", "--repair"])
+                        rows, ended = repair("--yes", status=None)
+                        kept = max(glob.glob(self.part + "/before-repair.*"))
+                        self.assertEqual(told(rows), [r if "kept" not in r[0] else (*r[:4], kept) for r in whole])
+                        self.assertEqual(ended, status)
+                        self.assertTrue(os.path.isdir(kept + "/partition.metadata"))
+                    self.clean()
+                    self.assertEqual(self.listed(), set(range(90, 100)) | set(range(440, 450)))
+        self.assertGreater(interrupted, 15)
 
     def test_new_files_have_the_access_of_the_old_ones(self):
         self.need_root("files of another user")
@@ -411,6 +572,140 @@ class FiveSegments(VerifyTest):
             pass
         self.clean(notes=1)
 
+    def test_the_first_segment_is_missing(self):
+        """With or without its indexes: it was on stable storage. An operation that goes on behind it is none the worse."""
+        base = int(os.path.basename(self.logs[1])[:20])
+        for names in (["log"], ["log", "index", "timeindex"]):
+            with self.subTest(names=names):
+                for name in names:
+                    os.unlink(self.logs[0].removesuffix("log") + name)
+                findings, _ = self.verify(status=5)
+                self.assertEqual([(f["first_offset"], f["last_offset"]) for f in findings if f["verdict"] == "damaged"], [(0, base - 1)])
+                result = self.consume(status=5)
+                self.assertEqual(result.lines, [])
+                self.assertIn("offsets 0 to %d" % (base - 1), result.text)
+                rest = [b"%s" % line.split(b" ", 1)[1] for o, line in self.whole.items() if o >= base]
+                self.assertEqual(self.consume("--skip-corrupt", status=5).lines, rest)
+                self.assertEqual(self.consume("-o", str(base)).lines, rest)
+                self.check_repair(base)
+            self.restore()
+
+    def test_segments_of_another_log_in_a_new_topic(self):
+        """With the first, empty segment of the topic beside them or without: nothing is missing, then or later."""
+        for leave in (False, True):
+            topic = "new-%d" % leave
+            self.create(topic)
+            part = self.partition(topic)
+            if not leave:
+                for name in glob.glob(part + "/0000*"):
+                    os.unlink(name)
+            for log in self.logs[2:]:
+                for name in glob.glob(log.removesuffix("log") + "*"):
+                    shutil.copy(name, part)
+            rest = [line for o, line in self.whole.items() if o >= int(os.path.basename(self.logs[2])[:20])]
+            self.clean(topic, notes=1)
+            self.assertEqual(self.consume("-f", "%o %s\n", topic=topic).lines, rest)
+            for more in (b"450 more", b"451 more"):
+                self.produce(b"more\n", topic=topic)
+                rest.append(more)
+                result = self.consume("-f", "%o %s\n", topic=topic)
+                self.assertEqual((result.lines, result.err), (rest, b""))
+                self.clean(topic)
+
+    def test_a_batch_that_was_there_already_at_the_end(self):
+        """Whole, with offsets that fall: no writer that died leaves that. A writer cuts nothing and appends nothing."""
+        for at in (self.batches[-1]["position"], 0):
+            for behind in (b"", bytes(50)):
+                with self.subTest(at=at, behind=behind):
+                    self.edit(self.logs[4], lambda d, at=at, behind=behind: d + d[at:at + 301] + behind)
+                    size = os.path.getsize(self.logs[4])
+                    self.verify(status=5)
+                    self.assertEqual(self.consumed(5), self.whole)
+                    self.run_program("produce", "t", input=b"no\n", status=5)
+                    self.assertEqual(os.path.getsize(self.logs[4]), size)
+                    self.assertEqual(self.check_repair(0), set())
+                self.restore()
+
+    def test_many_empty_segments_cost_little(self):
+        """Each listing of the directory for each of them would take minutes."""
+        def fill(bases, into=self.part):
+            for base in bases:
+                with open("%s/%020d.log" % (into, base), "ab"):
+                    pass
+
+        alone = os.path.join(self.directory, "em-0")
+        os.mkdir(alone)
+        fill(range(1, 4001), alone)
+        for command in (("consume", "--files", alone), ("dump", alone), ("verify", alone)):
+            result = self.run_program(*command, timeout=20)
+            self.assertLessEqual(len(result.notices), 1, result.text)
+        for bases in (range(1, 450), range(450, 3450), range(2000, 5000)):
+            with self.subTest(bases=bases):
+                fill(bases)
+                self.assertEqual(self.consumed(), self.whole)
+                self.assertEqual(self.consume("-o", "300").lines, self.consume().lines[300:])
+                for command in (("verify",), ("dump", "t"), ("get-offsets", "t"), ("disk-usage",), ("consume", "--files", self.part)):
+                    self.assertLessEqual(len(self.run_program(*command, timeout=20).notices), 1)
+                result = self.produce(b"more\n")
+                self.assertLessEqual(len(result.notices), 2, result.text)
+                self.assertEqual(self.consume("-f", "%o %s\n", "-o", "450").out, b"450 more\n")
+                self.clean()
+            self.restore()
+
+    def agree(self, directory, status):
+        """`verify` and `consume` of files no store is known of."""
+        findings, _ = self.verify(directory, status=status)
+        result = self.run_program("consume", "--files", directory, "-f", "%o\n", status=status)
+        return findings, result
+
+    def test_a_segment_taken_out_of_a_copy(self):
+        """What its index or the recovery point says was there, is missing, whether records have keys or not."""
+        copy = os.path.join(self.directory, "c-0")
+        for keys in (False, True):
+            if keys:
+                self.create("k", segment_bytes=3000, index_interval_bytes=300)
+                for n in range(45):
+                    self.produce(b"".join(b"k%d:%s\n" % (n * BATCH + i, b"x" * 14) for i in range(BATCH)), "-K", ":", topic="k")
+            part = self.partition("k" if keys else "t")
+            logs = sorted(glob.glob(part + "/*.log"))
+            for at, bare in ((0, False), (0, True), (2, False)):
+                with self.subTest(keys=keys, at=at, bare=bare):
+                    shutil.rmtree(copy, ignore_errors=True)
+                    shutil.copytree(part, copy)
+                    gone = os.path.join(copy, os.path.basename(logs[at]))
+                    for path in glob.glob(gone[:-3] + "*") if bare else (gone,):
+                        os.unlink(path)
+                    first = int(os.path.basename(gone)[:-4])
+                    behind = int(os.path.basename(logs[at + 1])[:-4])
+                    findings, result = self.agree(copy, 5)
+                    damage = [f for f in findings if f["verdict"] == "damaged"]
+                    self.assertEqual([(f["first_offset"], f["last_offset"]) for f in damage], [(first, behind - 1)], findings)
+                    self.assertIn("offsets %d to %d" % (first, behind - 1), result.text)
+                    self.run_program("verify", copy, "--repair", "--yes", status=5)
+                    findings, result = self.agree(copy, 0)
+                    self.assertEqual(len(result.lines), 450 - (behind - first))
+                    shutil.rmtree(copy)
+
+    def test_a_segment_that_is_no_readable_file(self):
+        """Its offsets are told, and no others; what stands behind it is looked at."""
+        ends = [int(os.path.basename(log)[:-4]) for log in self.logs] + [450]
+        plain = os.path.join(self.directory, "p-0")
+        make = (lambda p: os.symlink("nowhere", p), os.mkdir, os.mkfifo, lambda p: os.symlink("/dev/zero", p))
+        for put in make:
+            for at in (2, 4):
+                with self.subTest(at=at):
+                    os.unlink(self.logs[at])
+                    put(self.logs[at])
+                    for operand in ("t", self.part):
+                        findings, _ = self.verify(operand, status=5)
+                        damage = [(f["first_offset"], f["last_offset"]) for f in findings if f["verdict"] == "damaged"]
+                        self.assertEqual(damage, [(ends[at], ends[at + 1] - 1)], findings)
+                self.restore()
+        shutil.copytree(self.part, plain)
+        os.unlink(plain + "/recovery-point")
+        os.symlink("nowhere", plain + "/%020d.log" % 450)
+        self.verify(plain, status=5)
+
     def test_holes_of_a_compaction_are_none(self):
         for policy, status in (("compact", 0), ("delete", 5)):
             self.create(policy, cleanup_policy=policy)
@@ -425,13 +720,23 @@ class FiveSegments(VerifyTest):
             findings, _ = self.verify(policy, status=status)
             self.assertEqual(len([f for f in findings if f["verdict"] == "damaged"]), 15 if status else 0, findings)
 
-    def cut_batches(self, data):
-        batches = []
-        while data:
-            size = 12 + struct.unpack(">i", data[8:12])[0]
-            batches.append(data[:size])
-            data = data[size:]
-        return batches
+    def test_a_first_segment_that_a_compaction_emptied(self):
+        for policy, status in (("compact", 0), ("delete", 5)):
+            self.create(policy, cleanup_policy=policy)
+            for n in range(3):
+                self.produce(b"k%d:v\n" % n, "-K", ":", topic=policy)
+            log = self.log_path(policy)
+            with open(log, "rb") as f:
+                batches = self.cut_batches(f.read())
+            moved = os.path.join(os.path.dirname(log), "%020d.log" % 2)
+            with open(moved, "wb") as f:
+                f.write(batches[2])
+            for path in (log, log[:-3] + "index", log[:-3] + "timeindex"):
+                os.truncate(path, 0)
+            self.edit(self.partition(policy) + "/recovery-point",
+                      lambda d: re.sub(rb"(segment|position)=.*", lambda m: m[1] + (b"=2" if m[1] == b"segment" else b"=0"), d))
+            self.verify(policy, status=status)
+            self.assertEqual(self.run_program("consume", policy, status=status).out, b"" if status else b"v\n")
 
 
 class Lost(VerifyTest):
@@ -731,6 +1036,26 @@ class Live(VerifyTest):
         writer.stdin.close()
         writer.wait()
         self.assertEqual(self.consume().out, b"".join(b"%d\n" % n for n in range(11) if n != 1))
+        self.clean()
+
+    def test_an_interrupted_repair_is_told_of_beside_a_busy_writer(self):
+        self.create()
+        self.produce(b"x\n")
+        os.mkdir(self.partition() + "/repair")
+        with open(self.partition() + "/repair/plan", "w", encoding="utf-8") as f:
+            f.write("kept before-repair.1\nend\n")
+        busy = "import fcntl,sys,time\nf=open(sys.argv[1],'r+b')\nprint(1,flush=True)\nwhile True:\n" \
+               " fcntl.lockf(f,fcntl.LOCK_EX)\n time.sleep(0.004)\n fcntl.lockf(f,fcntl.LOCK_UN)\n time.sleep(0.001)"
+        writer = subprocess.Popen([sys.executable, "-c", busy, self.partition() + "/append.lock"], stdout=subprocess.PIPE)
+        self.processes.append(writer)
+        writer.stdout.readline()
+        for _ in range(10):
+            self.assertIn("a repair was interrupted", self.run_program("verify", status=5).out.decode())
+            self.assertIn("a repair was interrupted", self.run_program("verify", "--repair", "-n", status=5).out.decode())
+        self.refused("verify", "--reindex", "-n", status=5, names=["a repair was interrupted"])
+        self.assertIn("it is finished now", self.run_program("verify", "--repair", "--yes", status=5).out.decode())
+        writer.kill()
+        writer.wait()
         self.clean()
 
     def test_a_repair_waits_for_the_lock(self):

@@ -15,6 +15,22 @@ TEST(Escapes, EveryForm) {
   for (const char* text : {"\\", "\\q", "\\x4", "\\xg0", "a\\"}) EXPECT_THROW(unescape(text, "-K"), UsageError) << text;
 }
 
+TEST(Escapes, WhatNoTerminalIsToBeShown) {
+  const auto shown = [](std::string_view text, bool is_field) {
+    std::string out;
+    append_visible(out, text, is_field);
+    return out;
+  };
+  EXPECT_EQ(shown("a\\\tb", true), "a\\\\\\tb");
+  EXPECT_EQ(shown("a\\\tb", false), "a\\\\tb");
+  EXPECT_EQ(shown("\x9b"
+                  "2J\x1b\x7f",
+                  false),
+            "\\x9b2J\\x1b\\x7f");
+  EXPECT_EQ(shown("\xc2\x80\xc2\x9f\xc2\xa0\xc3\xbc", false), "\\xc2\\x80\\xc2\\x9f\xc2\xa0\xc3\xbc");
+  EXPECT_EQ(shown("\xe2\x82\xac\xe2\x82", false), "\xe2\x82\xac\\xe2\\x82");
+}
+
 TEST(Numbers, AreDecimal) {
   EXPECT_EQ(parse_decimal("010"), 10);
   EXPECT_EQ(parse_decimal("-5"), -5);

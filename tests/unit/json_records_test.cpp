@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "bytes_of.h"
 #include "json_input.h"
 #include "record_output.h"
 
@@ -51,6 +52,38 @@ TEST(JsonRecords, WhatKcatWrites) {
                 R"(99,"tstype":"create","epoch":7,"headers":[{"name":"a","value":"b"},{"name":"c","value":null}],)"
                 R"("key":null,"value":"p"})" +
                 "\n");
+}
+
+// They are encoded over their own text, where that has room for them; names and values of all sizes of length, in all forms.
+TEST(JsonRecords, HeadersInEveryForm) {
+  auto random = test::random_source();
+  const std::size_t sizes[] = {0, 1, 63, 64, 8191, 8192, 1 << 20};
+  for (int round = 0; round < 200; ++round) {
+    HeaderBuilder expected;
+    std::string list;
+    const bool is_flat = round % 4 == 0;
+    for (auto n = test::below(random, 5); n > 0; --n) {
+      const std::string name(sizes[test::below(random, std::size(sizes))], 'n');
+      const std::string text(sizes[test::below(random, std::size(sizes))], 'v');
+      const bool is_null = test::below(random, 4) == 0;
+      const auto value = is_null ? "null"s : '"' + text + '"';
+      expected.add(name, is_null ? Bytes() : Bytes(text));
+      const auto named = is_flat ? '"' + name + '"' : R"("name":")" + name + '"';
+      const auto valued = is_flat ? value : R"("value":)" + value;
+      const bool name_is_last = !is_flat && test::below(random, 4) == 0;
+      const auto both = name_is_last ? valued + ',' + named : named + ',' + valued;
+      list += (list.empty() ? "" : ",") + (is_flat ? both : '{' + both + '}');
+    }
+    auto line = R"({"key":"k","headers":[)" + list + R"(],"value":"x"})";
+    JsonRecord json;
+    ASSERT_FALSE(parse_json_record(line, json));
+    const auto got = json.headers.block();
+    const auto wanted = expected.block();
+    ASSERT_EQ(got.count, wanted.count);
+    ASSERT_EQ(std::string_view(got.data, got.size), std::string_view(wanted.data, wanted.size)) << "round " << round;
+    ASSERT_EQ(json.key, Bytes("k"));
+    ASSERT_EQ(json.value, Bytes("x"));
+  }
 }
 
 TEST(JsonRecords, MistakesWithTheirColumn) {

@@ -8,6 +8,8 @@
 #include "partlog/error.h"
 #include "partlog/group.h"
 #include "partlog/group_member.h"
+#include "partlog/partition_check.h"
+#include "partlog/partition_repair.h"
 #include "support/faulty_system.h"
 #include "support/log_fixture.h"
 
@@ -141,6 +143,36 @@ class AppendingThroughPowerCuts : public PowerCutLogTest {
     producer.flush();
   }
 
+  static std::string damage_in(const std::string& directory) {
+    std::string damage;
+    CheckOptions options;
+    options.alone = true;
+    check_partition(directory, options, [&](const CheckFinding& finding) {
+      if (finding.kind == CheckFinding::Kind::damage) damage += finding.file + ": " + finding.reason + "\n";
+    });
+    return damage;
+  }
+
+  // A repair instead of the next writer: what was read before is there, and more at most.
+  void expect_repairable(const std::string& root, const History& history, std::size_t count) {
+    const auto copy = root + "-repaired";
+    fs::copy(root, copy, fs::copy_options::recursive);
+    const auto directory = copy + "/topics/t/0";
+    repair_partition(directory, {}, [](const CheckFinding&) {});
+    ASSERT_EQ(damage_in(directory), "");
+    const auto store = Store::open(copy);
+    const auto seen = read_all(store, store.topic("t"));
+    ASSERT_FALSE(seen.error) << seen.message;
+    ASSERT_GE(seen.records.size(), count);
+    for (const auto& record : seen.records) {
+      ASSERT_EQ(record.value, history.log.at(static_cast<std::size_t>(record.offset)));
+    }
+    TestProducer(store, store.topic("t")).append("behind the repair");
+    ASSERT_EQ(read_all(store, store.topic("t")).values().size(), seen.records.size() + 1);
+    ASSERT_EQ(damage_in(directory), "");
+    fs::remove_all(copy);
+  }
+
   // The power fails now: nothing that anybody was told is stored is missing, nothing is there that was not written, and the
   // log can be gone on with.
   void survive(const RecordingSystem& system, const History& history, int depth) {
@@ -161,7 +193,10 @@ class AppendingThroughPowerCuts : public PowerCutLogTest {
     ASSERT_LE(count, history.log.size());
     ASSERT_EQ(seen.values(), first(history.log, count));
     ASSERT_EQ(reader.end().value, std::ssize(seen.records));
+    ASSERT_EQ(damage_in(directory), "");
     ASSERT_EQ(snapshot(directory), before) << "a reader changed something";
+
+    if (below(12) == 0) expect_repairable(root, history, count);
 
     History next{first(history.log, count), 0};
     next.log.push_back("after " + std::to_string(cuts_));

@@ -149,7 +149,28 @@ TEST_F(ReaderTest, EndWhileGrowing) {
   }
 }
 
+// Cut, padded, zeroed, random, with times of other eras, or gone. (One that names a batch by its right time is believed.)
+void spoil_time_indexes(const std::string& directory, std::mt19937_64& random) {
+  constexpr std::size_t entry_size = 12;
+  std::vector<fs::path> paths;
+  for (const auto& entry : fs::directory_iterator(directory)) {
+    if (entry.path().extension() == ".timeindex") paths.push_back(entry.path());
+  }
+  for (const auto& path : paths) {
+    auto bytes = contents_of(path);
+    const auto kind = random() % 8;
+    if (kind == 0) bytes.resize(random() % (bytes.size() + 1));
+    if (kind == 1) bytes += std::string(entry_size * (random() % 4) + random() % 2, '\0');
+    if (kind == 2) bytes.assign(bytes.size(), '\0');
+    if (kind == 3) bytes.assign(bytes.size(), '\xff');
+    if (kind == 4) std::generate(bytes.begin(), bytes.end(), [&] { return static_cast<char>(random()); });
+    for (std::size_t at = 0; kind == 5 && at < bytes.size(); at += entry_size) bytes[at + random() % 6] ^= 1;
+    kind == 6 ? void(fs::remove(path)) : overwrite(path, bytes);
+  }
+}
+
 TEST_F(ReaderTest, TimesFoundAreThoseOfASearchByHand) {
+  leave_broken();
   std::mt19937_64 random(random_seed());
   for (int round = 0; round < scaled(12); ++round) {
     const bool rising = round % 3 == 0;
@@ -169,7 +190,8 @@ TEST_F(ReaderTest, TimesFoundAreThoseOfASearchByHand) {
         producer.producer->flush();
       }
     }
-    for (const std::int64_t start : {0, 1, 25}) {
+    for (const std::int64_t start : {0, 1, 25, 0, 25, 0}) {
+      if (start == 25) spoil_time_indexes(partition_directory(topic_), random);
       overwrite(partition_directory(topic_) + "/log-start-offset", std::to_string(start) + "\n");
       auto reader = this->reader();
       const auto from = times.begin() + start;

@@ -49,6 +49,17 @@ class RestartTest : public LogTest {
     EXPECT_EQ(snapshot(directory()), before);
   }
 
+  // A writer finds damage: it neither appends behind it nor gives offsets away a second time.
+  void expect_no_append() {
+    TestProducer producer(store_, topic_);
+    try {
+      producer.append("refused");
+      ADD_FAILURE() << "appended";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::damaged) << error.what();
+    }
+  }
+
   // The first writer after the restart; the log is `count` records long then, and one more.
   std::vector<std::string> append_after(int count) {
     TestProducer producer(store_, topic_);
@@ -107,13 +118,7 @@ TEST_F(RestartTest, DamageBeforeTheRecoveryPointIsDamage) {
     EXPECT_EQ(seen.error, ErrorCode::damaged) << seen.message;
     EXPECT_EQ(seen.values().size(), again == 0 ? 1u : 0u);
   }
-  TestProducer producer(store_, topic_);
-  try {
-    producer.append("refused");
-    ADD_FAILURE() << "appended behind damage";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::damaged) << error.what();
-  }
+  expect_no_append();
   auto after = snapshot(directory());
   for (const auto* name : {"00000000000000000000.index", "00000000000000000000.timeindex"}) after[name] = before.at(name);
   EXPECT_EQ(after, before);
@@ -129,13 +134,7 @@ TEST_F(RestartTest, FileThatEndsBeforeTheRecoveryPointIsDamage) {
   EXPECT_EQ(PartitionReader(store_, topic_, 0).end().value, 2);
   const auto seen = read_all(store_, topic_);
   EXPECT_EQ(seen.values(), numbered(2));
-  TestProducer producer(store_, topic_);
-  try {
-    producer.append("refused");
-    ADD_FAILURE() << "gave offsets away a second time";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::damaged) << error.what();
-  }
+  expect_no_append();
   EXPECT_EQ(std::ssize(contents_of(log.segments[0].path)), log.segments[0].batches[2].position);
   leave_broken();
 }
@@ -268,6 +267,56 @@ TEST_F(RestartTest, RecoveryPointOfZerosMeansThatNothingIsKnown) {
     append_after(3);
     TestProducer(store_, topic_).append("value 4");
   }
+}
+
+// A reader that has seen a torn tail reads nothing of it together with what the first writer puts in its place.
+TEST_F(RestartTest, ReaderAtATornTailSeesTheBatchThatReplacesIt) {
+  make_log(2, 1);
+  restart_host(directory());
+  const auto path = checked(topic_).segments[0].path;
+  ASSERT_EQ(contents_of(path).back(), '\0');  // the number of headers, as of any other batch
+  fs::resize_file(path, fs::file_size(path) - 1);
+  PartitionReader reader(store_, topic_, 0);
+  EXPECT_EQ(read_on(reader).values(), numbered(2));
+  TestProducer(store_, topic_).append("VALUE 2");
+  EXPECT_EQ(read_on(reader).values(), std::vector<std::string>{"VALUE 2"});
+}
+
+// What the one before holds was on stable storage as well: nothing whole is cut there.
+TEST_F(RestartTest, DamageInFrontOfALastSegmentThatIsGoneIsDamage) {
+  make_log(10, 0, {{"segment.bytes", "250"}});
+  restart_host(directory());
+  const auto log = checked(topic_);
+  ASSERT_GE(log.segments.size(), 3u);
+  fs::remove(log.segments.back().path);
+  const auto& last = log.segments[log.segments.size() - 2];
+  ASSERT_GE(last.batches.size(), 3u);
+  flip(last, 1);
+  const auto bytes = contents_of(last.path);
+  PartitionReader reader(store_, topic_, 0);
+  EXPECT_EQ(read_on(reader).error, ErrorCode::damaged);
+  EXPECT_EQ(reader.end().value, log.segments.back().base);
+  expect_no_append();
+  EXPECT_EQ(contents_of(last.path), bytes);
+  leave_broken();
+}
+
+// Also one that ends just where a line of it does: the last two segments may both have holes.
+TEST_F(RestartTest, PartOfTheRecoveryPointMeansThatNothingIsKnown) {
+  make_log(2, 8, {{"segment.bytes", "250"}});
+  restart_host(directory());
+  const auto log = checked(topic_);
+  ASSERT_GE(log.segments.size(), 3u);
+  const auto& last_but_one = log.segments[log.segments.size() - 2];
+  flip(last_but_one, 1);
+  const auto end = last_but_one.base + 1;
+  const auto point = contents_of(directory() + "/recovery-point");
+  for (std::size_t size = 0; size < point.size(); ++size) {
+    SCOPED_TRACE(size);
+    overwrite(directory() + "/recovery-point", point.substr(0, size));
+    expect_log_of(static_cast<int>(end));
+  }
+  append_after(static_cast<int>(end));
 }
 
 // A reader that has read on behind the recovery point goes on behind the cut with what is stored there next.

@@ -88,6 +88,7 @@ class Writer:
         self.tag, self.lines, self.topic = tag, lines, topic
         self.records = 0
         self.batches = 0
+        self.highest = -1  # offset it was told of
 
     def new_acknowledgements(self):
         for line in self.lines.new():
@@ -98,6 +99,7 @@ class Writer:
             yield from zip(range(first, last + 1), range(self.records, records))
             self.records = records
             self.batches += 1
+            self.highest = last
 
 
 class Ledger:

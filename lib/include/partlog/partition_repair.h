@@ -6,6 +6,7 @@
 //
 // What is replaced is written beside first, synced, and put in place by renames that a list on disk vouches for: after a crash at
 // any point the next repair finishes them, or begins anew, and nothing but what was damaged before is missing. Durable on return.
+// What was done is told before the list is removed: a repair that dies in between is told of by the next one.
 //
 // Memory grows with the number of damaged places, not with the log. Blocks for reading the whole partition and for writing the
 // segments that are replaced.
@@ -48,9 +49,16 @@ struct RepairResult {
 // whose records cannot be decoded is left out. Where only the offset or the epoch of a batch was damaged, which its checksum does
 // not cover, and what is around it tells the right one, it is set. Offsets that were lost at the end are not used again. A torn
 // tail is cut. A mark that a sync has failed is removed once everything has been read back from the device.
-PARTLOG_EXPORT RepairResult repair_partition(const std::string& directory, const RepairOptions& options, const TakeFinding& take);
+//
+// `tell` gets what was done, or would be: first of an interrupted repair that this one finishes, which is found as damage, too;
+// then of this one, unless nothing was left to be done. The last one is what is returned. If `tell` throws, so does this, and the
+// next repair tells it again. A dry run does not look past an interrupted repair.
+using TakeRepair = std::function<void(const RepairResult&)>;
+PARTLOG_EXPORT RepairResult repair_partition(const std::string& directory, const RepairOptions& options, const TakeFinding& take,
+                                             const TakeRepair& tell = {});
 
 // Writes the offset and time indexes of all segments anew, from the batches; `replaced` names those that were not right.
+// Error(damaged) where a repair was interrupted, which would have to tell what it did.
 PARTLOG_EXPORT RepairResult rebuild_indexes(const std::string& directory, const RepairOptions& options);
 
 }  // namespace partlog

@@ -70,8 +70,8 @@ class PARTLOG_EXPORT Producer {
   // Takes copies of the records, appending batches that have become full. `input_sizes`, empty or one per record, count for
   // Progress::bytes. Error(refused) for a record that no batch can hold (too large) or a record without key for a compacted
   // topic: records before it are taken, it and those after it are not, and taken() tells its index. Other errors leave the
-  // records of full batches stored and the rest not; progress() tells how many. A record that fills a batch alone is stored at
-  // once, without a copy; if that fails it is not taken. Records with timestamp no_timestamp get `now`.
+  // records of full batches stored and the rest not; progress() tells how many. A record that fills a batch alone, or has more
+  // than 4 MiB, is stored at once, without a copy; if that fails it is not taken. Records with timestamp no_timestamp get `now`.
   // `partitions`, empty or one per record, wins over key and ProducerOptions::partition where it is not negative; Error(refused)
   // as above for one that the topic does not have.
   void append(std::span<const Record> records, std::span<const std::uint32_t> input_sizes = {},

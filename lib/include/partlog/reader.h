@@ -1,7 +1,7 @@
 // Reads the records of one partition in offset order, without taking a lock and without writing. Damage is never shown as a
 // record.
 //
-// A PartitionReader belongs to one thread. Memory: one window of the file plus the largest batch.
+// A PartitionReader belongs to one thread. Memory: one window of the file plus the largest batch; see release().
 #pragma once
 
 #include <atomic>
@@ -63,6 +63,8 @@ class PARTLOG_EXPORT PartitionReader {
   // As they stand now.
   Offset start() const;  // the log start offset
   Offset end();          // the end offset: behind the last whole batch
+  // From now on the log ends where its files end now. Unlike end() this costs nothing where there is no index.
+  void end_here();
   // Up to where the log was on stable storage once: end(), asked for later, is only below that if somebody shortened the log, or
   // a device lost what it had. nullopt: nothing is known.
   std::optional<Offset> stable_end() const;
@@ -90,6 +92,13 @@ class PARTLOG_EXPORT PartitionReader {
   // Looks at what stands behind the last record that read() gave, without giving it: Error(damaged), or what is left out, as
   // read() has it without a limit. For whoever reads to the end as it was and wants to know that it is sound.
   void look_ahead();
+
+  // Bytes held of what was read: the window, a batch, what it was unpacked to.
+  std::size_t memory() const;
+  // Gives them back, and with them the records that read() gave. The next read() reads anew.
+  void release();
+  // Whether the next read() gives records of the same batch as the last one.
+  bool in_batch() const;
 
   // Of the records that the last read() gave. In Kafka's message formats v0 and v1 there is no epoch (no_epoch), in v0 no
   // timestamp (TimestampType::none, and no_timestamp in each record).

@@ -65,9 +65,20 @@ class PARTLOG_EXPORT HeaderBuilder {
   // Valid until the next add or clear.
   HeaderBlock block() const;
 
+  // After clear(): the headers given to add_over() are written to the memory from `begin` on, over what they are made of, so that
+  // large ones are not there twice. Name and value lie in that memory, behind those given before, and with a byte behind them
+  // that nobody needs either. Where they have no room there (the value before the name, for one) they are copied as by add().
+  void write_over(char* begin);
+  void add_over(std::string_view name, Bytes value);
+
  private:
+  bool fits_over(std::string_view name, Bytes value) const;
+  void append(std::string_view name, Bytes value);
+
   std::string encoded_;
   std::uint32_t count_ = 0;
+  char* over_ = nullptr;  // there the headers are; none: in encoded_
+  char* over_end_ = nullptr;
 };
 
 struct Record {

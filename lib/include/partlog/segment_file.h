@@ -82,6 +82,9 @@ struct InspectOptions {
   // records are not asked for: they are read once more then.
   int threads = 0;
   std::size_t decompression_limit = 64u << 20;  // largest uncompressed batch; unpacking may take twice that for a moment
+  // Behind damage batches of any offsets are looked for, not only such as may go on with those in front: for files that may hold
+  // what belongs into others.
+  bool expect_any_offsets = false;
 };
 
 class PARTLOG_EXPORT SegmentFile {

@@ -48,6 +48,7 @@ struct DiskUsage {
   std::int64_t other_bytes = 0;      // size of all other files, those in subdirectories included
   std::int64_t allocated_bytes = 0;  // of the disk, by files and directories: holes not counted, reserved space counted
   std::vector<Error> unreadable;     // directories whose contents are not counted
+  std::vector<Error> foreign;        // the same, of which it is plain that no command has made them: lost+found
 
   DiskUsage& operator+=(const DiskUsage& other) {
     segments += other.segments;
@@ -56,6 +57,7 @@ struct DiskUsage {
     other_bytes += other.other_bytes;
     allocated_bytes += other.allocated_bytes;
     unreadable.insert(unreadable.end(), other.unreadable.begin(), other.unreadable.end());
+    foreign.insert(foreign.end(), other.foreign.begin(), other.foreign.end());
     return *this;
   }
 };

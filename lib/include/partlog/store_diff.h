@@ -1,7 +1,8 @@
 // Compares the topics of two stores, record by record. Batches may be cut, compressed and encoded differently.
 //
 // Nothing is written and no lock is taken; where others write or remove meanwhile, what both held when a partition's turn came is
-// compared. One thread at a time may work with a StoreDiff. Memory: two readers, whatever the stores hold.
+// compared, and what is told was so at one moment: growth between the looks at both is no difference. One thread at a time may
+// work with a StoreDiff. Memory: two readers, whatever the stores hold.
 #pragma once
 
 #include <atomic>

@@ -4,6 +4,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <string>
 
 namespace partlog {
 
@@ -25,6 +26,13 @@ struct Strong {
 using Offset = Strong<struct OffsetTag>;
 using Position = Strong<struct PositionTag>;
 using Timestamp = Strong<struct TimestampTag>;
+
+// For messages: "offset 3", "offsets 3 to 5"; with the verb "offset 3 is", "offsets 3 to 5 are".
+inline std::string offsets_text(Offset first, Offset last) {
+  const auto from = std::to_string(first.value);
+  return first == last ? "offset " + from : "offsets " + from + " to " + std::to_string(last.value);
+}
+inline std::string offsets_are(Offset first, Offset last) { return offsets_text(first, last) + (first == last ? " is" : " are"); }
 
 inline constexpr Timestamp no_timestamp{-1};  // Kafka's RecordBatch.NO_TIMESTAMP
 inline constexpr std::int32_t no_epoch = -1;  // Kafka's RecordBatch.NO_PARTITION_LEADER_EPOCH
