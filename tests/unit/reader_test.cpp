@@ -164,7 +164,7 @@ void spoil_time_indexes(const std::string& directory, std::mt19937_64& random) {
     if (kind == 2) bytes.assign(bytes.size(), '\0');
     if (kind == 3) bytes.assign(bytes.size(), '\xff');
     if (kind == 4) std::generate(bytes.begin(), bytes.end(), [&] { return static_cast<char>(random()); });
-    for (std::size_t at = 0; kind == 5 && at < bytes.size(); at += entry_size) bytes[at + random() % 6] ^= 1;
+    for (std::size_t at = 0; kind == 5 && at + entry_size <= bytes.size(); at += entry_size) bytes[at + random() % 6] ^= 1;
     kind == 6 ? void(fs::remove(path)) : overwrite(path, bytes);
   }
 }
