@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <iostream>
 
 namespace partlog::test {
 
@@ -16,13 +15,6 @@ std::optional<std::string> copy_of(Bytes bytes) {
 }
 
 }  // namespace
-
-std::uint64_t random_seed() {
-  const char* given = std::getenv("PARTLOG_SEED");
-  const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device()();
-  std::cout << "PARTLOG_SEED=" << seed << std::endl;
-  return seed;
-}
 
 int scaled(int count) {
   const char* given = std::getenv("PARTLOG_TEST_SCALE");

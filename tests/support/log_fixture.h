@@ -16,12 +16,11 @@
 #include "partlog/reader.h"
 #include "partlog/store.h"
 #include "support/log_checker.h"
+#include "support/seed.h"
 #include "support/temporary_directory.h"
 
 namespace partlog::test {
 
-// A seed that is printed, and taken from PARTLOG_SEED to run the same again.
-std::uint64_t random_seed();
 // `count` times PARTLOG_TEST_SCALE (default 1), at least one.
 int scaled(int count);
 

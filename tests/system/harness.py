@@ -2,7 +2,7 @@
 pieces, reading pipes that stay open.
 
 Environment: PARTLOG (the program), PARTLOG_TEST_SCALE (1 is the quick suite; larger means more rounds and larger inputs),
-PARTLOG_TEST_SEED (replays a random test)."""
+PARTLOG_SEED (seeds.py)."""
 
 import array
 import contextlib
@@ -25,6 +25,7 @@ import time
 import unittest
 from dataclasses import dataclass
 
+import seeds
 import segments
 
 PROGRAM = os.path.abspath(os.environ.get("PARTLOG") or shutil.which("partlog") or "partlog")
@@ -54,8 +55,8 @@ def say(text):
 
 
 def new_random(name):
-    seed = int(os.environ.get("PARTLOG_TEST_SEED") or random.SystemRandom().randrange(1 << 32))
-    say("%s: seed %d (replay: PARTLOG_TEST_SEED=%d)" % (name, seed, seed))
+    seed = seeds.chosen_seed()
+    say("%s: PARTLOG_SEED=%d" % (name, seed))
     return random.Random(seed)
 
 

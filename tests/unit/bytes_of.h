@@ -4,14 +4,14 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <iostream>
 #include <random>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 
-namespace test {
+#include "support/seed.h"
+
+namespace partlog::test {
 
 inline std::string from_hex(std::string_view text) {
   std::string bytes;
@@ -83,13 +83,7 @@ inline std::uint32_t slow_crc32c(std::string_view bytes) {
   return ~crc;
 }
 
-// A generator whose seed is printed, and taken from PARTLOG_TEST_SEED to run the same test again.
-inline std::mt19937_64 random_source() {
-  const char* given = std::getenv("PARTLOG_TEST_SEED");
-  const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device()();
-  std::cout << "PARTLOG_TEST_SEED=" << seed << std::endl;
-  return std::mt19937_64(seed);
-}
+inline std::mt19937_64 random_source() { return std::mt19937_64(random_seed()); }
 
 inline std::size_t below(std::mt19937_64& random, std::size_t end) { return static_cast<std::size_t>(random() % end); }
 
@@ -111,4 +105,4 @@ inline std::string damaged(std::mt19937_64& random, std::string s) {
   return s;
 }
 
-}  // namespace test
+}  // namespace partlog::test

@@ -7,13 +7,13 @@
 
 #include "partlog/error.h"
 
-namespace test {
+namespace partlog::test {
 
 template <class Action>
-std::string message_of(partlog::ErrorCode code, Action action) {
+std::string message_of(ErrorCode code, Action action) {
   try {
     action();
-  } catch (const partlog::Error& e) {
+  } catch (const Error& e) {
     EXPECT_EQ(e.code(), code) << e.what();
     return e.what();
   }
@@ -21,4 +21,4 @@ std::string message_of(partlog::ErrorCode code, Action action) {
   return {};
 }
 
-}  // namespace test
+}  // namespace partlog::test

@@ -104,9 +104,9 @@ std::vector<Owned> expected_records(int magic, const std::vector<std::int64_t>& 
 
 // A message of each format, field by field.
 TEST(MessageSet, WrittenByHand) {
-  const auto v0 = ::test::from_hex("00000000 00000007 00000012 00000000 00 00 00000001 6b 00000003 766f69");
+  const auto v0 = test::from_hex("00000000 00000007 00000012 00000000 00 00 00000001 6b 00000003 766f69");
   EXPECT_EQ(encoded({7, 0, 0, 0, "k", "voi"}), test::with_right_checksum(v0));
-  const auto v1 = ::test::from_hex("00000000 00000007 0000001a 00000000 01 08 0000018bcfe56800 00000001 6b 00000003 766f69");
+  const auto v1 = test::from_hex("00000000 00000007 0000001a 00000000 01 08 0000018bcfe56800 00000001 6b 00000003 766f69");
   EXPECT_EQ(encoded({7, 1, 8, 1'700'000'000'000, "k", "voi"}), test::with_right_checksum(v1));
 }
 
@@ -143,7 +143,7 @@ TEST(MessageSet, UnknownAttributesMeanNothing) {
 
 TEST(MessageSet, AnyNegativeLengthIsNullAsForKafka) {
   auto message = encoded({3, 0, 0, 0, std::nullopt, std::nullopt});
-  message.replace(18, 8, ::test::from_hex("80000000 fffffff0"));
+  message.replace(18, 8, test::from_hex("80000000 fffffff0"));
   const auto d = decoded(test::with_right_checksum(message));
   EXPECT_EQ(d.fault, "");
   EXPECT_EQ(d.records, (std::vector<Owned>{{3, -1, std::nullopt, std::nullopt}}));
@@ -330,15 +330,15 @@ TEST(MessageSet, EveryFlippedBitBehindTheOffsetAndSizeIsFound) {
 
 // Whatever the set is, whoever made the checksum right: records or a fault, and no access outside.
 TEST(MessageSet, HostileSets) {
-  auto random = ::test::random_source();
+  auto random = test::random_source();
   for (int round = 0; round < 20000; ++round) {
-    const int magic = static_cast<int>(::test::below(random, 2));
-    const auto set = ::test::damaged(random, set_of(some_messages(magic), {0, 1, 2}));
+    const int magic = static_cast<int>(test::below(random, 2));
+    const auto set = test::damaged(random, set_of(some_messages(magic), {0, 1, 2}));
     const auto bytes = wrapper(magic, 2, set, lz4, correct_lz4);
-    decoded(bytes, 1 + ::test::below(random, 4));
-    decoded(encoded({2, magic, lz4, 0, std::nullopt, ::test::damaged(random, correct_lz4(set))}));
+    decoded(bytes, 1 + test::below(random, 4));
+    decoded(encoded({2, magic, lz4, 0, std::nullopt, test::damaged(random, correct_lz4(set))}));
     auto plain = encoded({2, magic, 0, 0, "key", "value"});
-    plain[18 + ::test::below(random, plain.size() - 18)] ^= static_cast<char>(1 << ::test::below(random, 8));
+    plain[18 + test::below(random, plain.size() - 18)] ^= static_cast<char>(1 << test::below(random, 8));
     decoded(test::with_right_checksum(plain));
   }
 }
