@@ -12,6 +12,7 @@ namespace partlog::format {
 inline constexpr std::string_view log_suffix = ".log";
 inline constexpr std::string_view index_suffix = ".index";
 inline constexpr std::string_view time_index_suffix = ".timeindex";
+inline constexpr std::string_view deleted_suffix = ".deleted";  // behind the suffix of what a broker is about to remove
 inline constexpr std::string_view lock_suffix = ".lock";
 inline constexpr std::string_view table_suffix = ".tmp";
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -105,6 +106,7 @@ class PartitionCheck {
     for (std::size_t i = 0; i < segments.size() && !is_stopped(); ++i) {
       if (i > 0 && is_left_by_restart(segments[i])) break;
       last_path_ = segments[i].path;
+      last_base_ = segments[i].base;
       const bool is_last = i + 1 == segments.size();
       check_segment({segments[i].path, is_last ? std::nullopt : std::optional(segments[i + 1].base), i > 0});
     }
@@ -227,6 +229,7 @@ class PartitionCheck {
     const auto empty_at = context_.is_ours ? now.log_start : std::nullopt;  // what is below has expired
     const auto known_end = state_.next ? state_.next : empty_at;
     const auto end = known_end.value_or(Offset{0});
+    if (!context_.is_ours && !now.synced) check_for_last_segment(found, end);
     const auto last = synced_ && now.synced ? std::min(synced_->offset, now.synced->offset) : end;
     if (known_end && end < last) {
       if (const auto range = inspect::not_listed(end, last, context_.lost); range && report_.told < range->second) {
@@ -249,6 +252,15 @@ class PartitionCheck {
                        "the log start offset " + std::to_string(now.log_start->value) + " is behind the end offset " +
                            std::to_string(end.value)});
     }
+  }
+
+  // Of a directory that does not say what was in it.
+  void check_for_last_segment(Findings& found, Offset end) const {
+    const log::PartitionDirectory files(context_.directory, context_.on_network);
+    const auto base = files.index_without_segment(last_base_ + 1, Offset{std::numeric_limits<std::int64_t>::max()});
+    if (!base) return;
+    const auto path = files.segment(*base).log();
+    found.push_back({Kind::damage, path, {}, {}, std::min(end, *base), {}, "this segment is missing: its index is there"});
   }
 
   bool starts_behind(Offset end) const {
@@ -315,6 +327,7 @@ class PartitionCheck {
   LogState state_;
   std::optional<format::RecoveryPoint> synced_;
   std::string last_path_;
+  Offset last_base_;
   bool is_cut_ = false;  // the segment before has a torn tail
 };
 

@@ -53,8 +53,10 @@ LogState PartitionContext::start() const {
   state.synced = unless_unreadable([&] { return files.recovery_point(); }).value_or(std::nullopt);
   if (state.synced && files.is_of_another_boot(*state.synced)) state.suspect = state.synced;
   state.is_dense = is_ours && is_dense;
-  if (!is_ours && !os::status_of(format::log_start_offset_path(directory))) return state;
-  state.log_start = unless_unreadable([&] { return files.log_start(); });
+  const bool is_told = is_ours || os::status_of(format::log_start_offset_path(directory));
+  state.log_start = unless_unreadable([&] {
+                      return is_told ? std::optional(files.log_start()) : files.missing_start();
+                    }).value_or(std::nullopt);
   return state;
 }
 

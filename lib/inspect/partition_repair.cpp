@@ -1,6 +1,7 @@
 #include "partlog/partition_repair.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/time_text.h"
 #include "format/checkpoint.h"
@@ -77,7 +78,7 @@ class Repair {
     if (finished && needs_no_more(sync_failed)) return std::move(*finished);
     plan();
     if (options_.dry_run || needs_no_more(sync_failed)) return told();
-    if (!result_.replaced.empty() || !result_.lost.empty() || is_bumped_) put_in_place_or_leave();
+    if (!result_.replaced.empty() || !result_.lost.empty() || !gone_.empty() || is_bumped_) put_in_place_or_leave();
     if (sync_failed) {
       sync_all();
       files_.clear_sync_failed();
@@ -198,16 +199,25 @@ class Repair {
     return inspect::merged(std::move(ranges));
   }
 
-  // Segments whose name is wrong, with their indexes.
+  // Segments whose name is wrong, with their indexes, and indexes that have lost theirs.
   void find_gone() {
-    for (const auto& source : salvage_.sources) {
-      const bool stays = std::any_of(salvage_.segments.begin(), salvage_.segments.end(),
-                                     [&](const SegmentPath& segment) { return segment.base == source.base; });
-      if (stays) continue;
-      const log::SegmentFiles files{context_.directory, source.base};
-      for (const auto& path : {files.log(), files.index(), files.time_index()}) {
-        if (const auto status = os::status_of(path); status && status->is_regular) gone_.push_back(name_of(path));
-      }
+    constexpr Offset no_offset{std::numeric_limits<std::int64_t>::max()};
+    for (const auto& source : salvage_.sources) set_aside(source.base);
+    auto alone = files_.index_without_segment({}, no_offset);
+    while (alone) {
+      set_aside(*alone);
+      alone = files_.index_without_segment(*alone + 1, no_offset);
+    }
+  }
+
+  // Unless a segment will stand there.
+  void set_aside(Offset base) {
+    const bool stays = std::any_of(salvage_.segments.begin(), salvage_.segments.end(),
+                                   [&](const SegmentPath& segment) { return segment.base == base; });
+    if (stays) return;
+    const log::SegmentFiles files{context_.directory, base};
+    for (const auto& path : {files.log(), files.index(), files.time_index()}) {
+      if (const auto status = os::status_of(path); status && status->is_regular) gone_.push_back(name_of(path));
     }
   }
 

@@ -200,7 +200,7 @@ class SegmentCheck {
     }
     if (!state_.next && pending_) state_.next = base_;  // of a log without a start of its own, the segment's name tells
     if (!is_behind_gap(batch)) return;
-    were_here_ = were_here_ || (batch.position.value == 0 && around().has_index_between(*state_.next, batch.base_offset));
+    were_here_ = were_here_ || (batch.position.value == 0 && around().index_without_segment(*state_.next, batch.base_offset));
     miss(batch.base_offset, batch.position);
     were_here_ = false;
   }

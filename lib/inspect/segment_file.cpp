@@ -396,7 +396,8 @@ SegmentFile::Step SegmentFile::Impl::behind_no_batch() {
   // A live writer may have finished the batch and appended others meanwhile.
   if (look_again() == Look::batch) return take_batch();
   if (found) return pass_over(*found, Step::damage);
-  return pass_over(std::max(position_, file_.size()), successor_ ? Step::damage : Step::torn_tail);
+  const bool is_damage = successor_ || log::is_batch_up_to_end(file_, position_);
+  return pass_over(std::max(position_, file_.size()), is_damage ? Step::damage : Step::torn_tail);
 }
 
 SegmentFile::Step SegmentFile::Impl::next() {

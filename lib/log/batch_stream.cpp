@@ -127,7 +127,9 @@ void BatchStream::tell_loss_at_end() {
 // or the topic's deletion. The position stays: a writer will go on there.
 void BatchStream::look_for_last_segment() {
   const auto end = open_ ? open_->scanner.expected() : Offset{0};
-  const auto point = directory_.is_single() ? std::nullopt : directory_.point_for_reader();
+  if (directory_.is_single()) return;
+  const auto point = directory_.point_for_reader();
+  if (!point && !directory_.in_store()) look_for_segment_of_index(end);
   if (!point || point->offset <= end) return;
   const auto path = directory_.segment(point->segment).log();
   const auto is_missing = [&] { return !os::status_of(path) && !directory_.is_under_repair(); };
@@ -139,6 +141,16 @@ void BatchStream::look_for_last_segment() {
   end_is_open_ = !take_loss_;
   const auto stay = position_;
   missing(path, 0, from, point->offset, "this segment, which was on stable storage, is missing");
+  position_ = stay;
+}
+
+// Of a directory that does not say what was in it.
+void BatchStream::look_for_segment_of_index(Offset end) {
+  const auto last = open_ ? open_->base : end;
+  const auto base = directory_.index_without_segment(last + 1, Offset{std::numeric_limits<std::int64_t>::max()});
+  if (!base || std::exchange(told_of_end_, take_loss_ != nullptr)) return;
+  const auto stay = position_;
+  missing(directory_.segment(*base).log(), 0, std::min(end, *base), *base + 1, "this segment is missing: its index is there");
   position_ = stay;
 }
 
@@ -526,6 +538,10 @@ std::optional<Offset> BatchStream::behind_wrong_batch_at_end() const {
   return std::min(header->next_offset(), limit_of(open_->base));  // what it says is not to be trusted
 }
 
+bool BatchStream::is_damaged_up_to_end() const {
+  return !directory_.on_network() && is_batch_up_to_end(open_->file, open_->scanner.position());
+}
+
 void BatchStream::lose(const LostRange& range) {
   if (loss_ && loss_->path == range.path && loss_->end == range.position) {
     loss_->end = range.end;
@@ -571,7 +587,7 @@ void BatchStream::look_at_hole(Offset from, Offset below) {
   if (from >= below || is_told_as_lost(from, below)) return;
   // Whoever puts a broker's segments into a new topic may leave its first, empty one beside them.
   const bool nothing_before = from == start && open_->scanner.next_position() == 0;
-  if (directory_.has_index_between(from, below) ||
+  if (directory_.index_without_segment(from, below) ||
       (directory_.is_dense() && (!nothing_before || directory_.were_here(from, below)))) {
     missing(from, below, below);
   } else if (notice_) {
@@ -660,7 +676,7 @@ bool BatchStream::reread() {
     bases_listed_anew();  // segments that were merged, or had expired, do not count
     return again() || damaged();
   }
-  if ((strict_ && (behind_wrong_batch_at_end() || end_of_chain_behind(open_->file, position, {}))) ||
+  if ((strict_ && (behind_wrong_batch_at_end() || is_damaged_up_to_end() || end_of_chain_behind(open_->file, position, {}))) ||
       open_->scanner.is_misplaced() || directory_.is_as_synced(base, open_->file.size()) || is_in_stable_part(base, position) ||
       end_of_chain_behind(open_->file, position, expected)) {
     // A live writer may have finished the batch and appended others meanwhile.

@@ -130,6 +130,7 @@ class BatchStream {
   void remember_misplaced(std::int64_t end);
   bool is_offset_believed() const;
   std::optional<Offset> behind_wrong_batch_at_end() const;
+  bool is_damaged_up_to_end() const;
   void lose(const LostRange& range);
   void tell_loss(Offset next);
   void tell_elsewhere();
@@ -137,6 +138,7 @@ class BatchStream {
   void tell_ahead_at_end();
   void tell_loss_at_end();
   void look_for_last_segment();
+  void look_for_segment_of_index(Offset end);
   void look_at_hole(Offset from, Offset below);
   bool is_told_as_lost(Offset from, Offset below) const;
   void look_at_missing_start();

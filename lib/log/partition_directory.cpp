@@ -102,15 +102,24 @@ bool PartitionDirectory::is_stray(Offset base, Offset end) const {
   return !point || point->offset <= end;
 }
 
-bool PartitionDirectory::has_index_between(Offset from, Offset below) const {
-  const auto inside = [&](Offset base) { return base >= from && base < below && !os::status_of(segment(base).log()); };
-  const auto indexes = bases_with(format::index_suffix);
-  return std::any_of(indexes.begin(), indexes.end(), inside);
+std::optional<Offset> PartitionDirectory::index_without_segment(Offset from, Offset below) const {
+  for (const auto base : bases_with(format::index_suffix)) {
+    const auto log = segment(base).log();
+    if (base >= from && base < below && !os::status_of(log) && !os::status_of(log + std::string(format::deleted_suffix)))
+      return base;
+  }
+  return std::nullopt;
+}
+
+std::optional<Offset> PartitionDirectory::missing_start() const {
+  const auto bases = segment_bases();
+  if (only_ || bases.empty()) return std::nullopt;
+  return index_without_segment({0}, bases.front());
 }
 
 bool PartitionDirectory::were_here(Offset from, Offset below) const {
   const auto point = point_for_reader();
-  return (point && from < std::min(below, point->offset)) || has_index_between(from, below);
+  return (point && from < std::min(below, point->offset)) || index_without_segment(from, below);
 }
 
 std::vector<Offset> PartitionDirectory::bases_with(std::string_view suffix) const {
@@ -128,7 +137,7 @@ Offset PartitionDirectory::log_start() const {
   if (const auto text = os::read_file(file)) return format::parse_log_start_offset(*text, file);
   if (in_store_) return {0};
   const auto bases = segment_bases();
-  return bases.empty() ? Offset{0} : bases.front();
+  return bases.empty() ? Offset{0} : missing_start().value_or(bases.front());
 }
 
 bool PartitionDirectory::starts_behind(Offset end) const {

@@ -43,13 +43,17 @@ class PartitionDirectory {
   // Which of the last segments, which are all empty, belong to the log, as the one before them ends at `end`: those that begin
   // there, and such behind it of which others know why: a repair, the log start, or that more was on stable storage.
   std::span<const Offset> in_log(std::span<const Offset> empty, Offset end) const;
-  // An index without its segment that begins in this range: somebody took the segment away.
-  bool has_index_between(Offset from, Offset below) const;
+  // The first index without its segment that begins in this range: somebody took the segment away, and no broker, which renames
+  // both.
+  std::optional<Offset> index_without_segment(Offset from, Offset below) const;
+  // The same in front of all segments of a directory that does not say where it starts.
+  std::optional<Offset> missing_start() const;
   // Of offsets in front of the first batch: whether they are known to have been here once, by an index that is left or the
   // recovery point. Not so where a broker's segments were put into a new topic.
   bool were_here(Offset from, Offset below) const;
 
-  // The first offset readers may see; where nothing was stored about it, 0 in a store, else where the first segment begins.
+  // The first offset readers may see; where nothing was stored about it, 0 in a store, else where the first segment begins, or
+  // began.
   Offset log_start() const;
   // Whether that file is damaged: the log starts behind this end, and behind what was on stable storage. Where nothing was, it
   // may be told to start anywhere.

@@ -1,8 +1,10 @@
 #include "log/torn_tail.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <limits>
+#include <span>
 
 #include "base/byte_order.h"
 #include "format/batch_header.h"
@@ -311,6 +313,13 @@ std::optional<std::int64_t> first_of_any_behind(const os::File& file, std::int64
   Search search(file, position, least);
   const auto found = search.first_leading_to(going_on.value_or(search.size()));
   return found ? found : going_on;
+}
+
+bool is_batch_up_to_end(const os::File& file, std::int64_t position) {
+  std::array<char, batch_header_size> bytes;
+  const auto header = format::read_whole_header(std::span<const char>(bytes).first(file.read_at(bytes, position)));
+  if (!header || header->batch_length == 0) return false;  // nothing was written there
+  return header->size() == file.size() - position || Search(file, position, {}).end_of_whole() == file.size();
 }
 
 std::int64_t end_of_damage(const os::File& file, std::int64_t position, Offset expected) {

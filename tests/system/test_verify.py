@@ -18,6 +18,10 @@ BATCH = 10  # records
 NOBODY = 65534
 
 
+def flipped(data, bit):
+    return data[:bit // 8] + bytes([data[bit // 8] ^ 1 << bit % 8]) + data[bit // 8 + 1:]
+
+
 class VerifyTest(harness.Test):
     def verify(self, *args, **how):
         """Findings and summaries."""
@@ -685,6 +689,60 @@ class FiveSegments(VerifyTest):
                     findings, result = self.agree(copy, 0)
                     self.assertEqual(len(result.lines), 450 - (behind - first))
                     shutil.rmtree(copy)
+
+    def copy_segments(self):
+        """A directory of nothing but segments and their indexes."""
+        copy = os.path.join(self.directory, "s-0")
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(self.part, copy, ignore=lambda _, names: [n for n in names if not n.endswith((".log", "index"))])
+        return copy
+
+    def test_segments_whose_indexes_alone_are_left(self):
+        """The first and the last, of a directory that says nothing of what was in it; not where a broker is about to remove both."""
+        for at in (0, 4):
+            copy = self.copy_segments()
+            gone = os.path.join(copy, os.path.basename(self.logs[at]))
+            first = int(os.path.basename(gone)[:-4])
+            with self.subTest(first=first):
+                os.rename(gone, gone + ".deleted")
+                self.agree(copy, 0)
+                os.unlink(gone + ".deleted")
+                findings, result = self.agree(copy, 5)
+                self.assertEqual([f["first_offset"] for f in findings if f["verdict"] == "damaged"], [first], findings)
+                before = [b"%d" % o for o in range(first)]
+                self.assertEqual(result.lines, before)
+                result = self.run_program("consume", "--files", copy, "--skip-corrupt", "-f", "%o\n", status=5)
+                behind = int(os.path.basename(self.logs[1])[:-4]) if at == 0 else 450
+                self.assertEqual(result.lines, before + [b"%d" % o for o in range(behind, 450)])
+                self.assertEqual(result.text.count("left out"), 1)
+                self.run_program("verify", copy, "--repair", "--yes", status=5)
+                self.agree(copy, 0)
+
+    def test_the_last_batch_of_segments_alone(self):
+        """Nothing says that it was whole, but where a header has one wrong bit, a length or a checksum leads to the end of the file:
+        no writer that died leaves that. What such a writer leaves is a torn tail at every length."""
+        copy = self.copy_segments()
+        log = os.path.join(copy, os.path.basename(self.logs[4]))
+        with open(log, "rb") as f:
+            whole = f.read()
+        last = self.batches[-1]
+        at = last["position"]
+        before = [b"%d" % o for o in range(440)]
+        outside = set(range(8)) | set(range(12, 16))  # base offset and leader epoch: the batch is whole with any
+        for bit in range(8 * 61):
+            if bit // 8 in outside:
+                continue
+            with self.subTest(byte=bit // 8, bit=bit % 8):
+                self.edit(log, lambda _, bit=bit: flipped(whole, 8 * at + bit))
+                findings, result = self.agree(copy, 5)
+                self.assertEqual([(f["position"], f["end_position"]) for f in findings if f["verdict"] == "damaged"], [(at, len(whole))], findings)
+                self.assertEqual(result.lines, before)
+        for size in range(at + 1, len(whole)):
+            with self.subTest(size=size):
+                self.edit(log, lambda _, size=size: whole[:size])
+                findings, result = self.agree(copy, 0)
+                self.assertEqual([f["verdict"] for f in findings], ["torn tail"])
+                self.assertEqual(result.lines, before)
 
     def test_a_segment_that_is_no_readable_file(self):
         """Its offsets are told, and no others; what stands behind it is looked at."""
