@@ -44,6 +44,7 @@ PartitionContext context_of(const std::string& directory) {
   if (const auto lost = unless_unreadable([&] { return files.lost_offsets(); })) {
     for (const auto& range : *lost) context.lost.emplace_back(range.first, range.last);
   }
+  if (!context.is_ours) context.missing_start = unless_unreadable([&] { return files.missing_start(); }).value_or(std::nullopt);
   return context;
 }
 
@@ -53,10 +54,9 @@ LogState PartitionContext::start() const {
   state.synced = unless_unreadable([&] { return files.recovery_point(); }).value_or(std::nullopt);
   if (state.synced && files.is_of_another_boot(*state.synced)) state.suspect = state.synced;
   state.is_dense = is_ours && is_dense;
-  const bool is_told = is_ours || os::status_of(format::log_start_offset_path(directory));
-  state.log_start = unless_unreadable([&] {
-                      return is_told ? std::optional(files.log_start()) : files.missing_start();
-                    }).value_or(std::nullopt);
+  state.log_start = missing_start;
+  if (!is_ours && !os::status_of(format::log_start_offset_path(directory))) return state;
+  state.log_start = unless_unreadable([&] { return files.log_start(); });
   return state;
 }
 

@@ -17,6 +17,7 @@ struct PartitionContext {
   std::int64_t index_interval_bytes = 4096;
   bool on_network = false;
   LostRanges lost;
+  std::optional<Offset> missing_start;  // not ours: where the log began, by an index that is left
 
   // The state in front of the first batch.
   LogState start() const;

@@ -621,7 +621,7 @@ void BatchStream::look_at_missing_start() {
   const auto first = bases_.front();
   require_from(start);
   if (is_told_as_lost(position_, first)) return;
-  if (directory_.were_here(position_, first)) {
+  if (directory_.were_here(position_, first) || directory_.index_without_segment(start, first)) {
     missing(position_, first, first);
   } else if (notice_) {
     notice_(directory_.path() + ": " + offsets_are(position_, first - 1) + " not there: the first segment begins with " +

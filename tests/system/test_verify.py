@@ -715,6 +715,8 @@ class FiveSegments(VerifyTest):
                 behind = int(os.path.basename(self.logs[1])[:-4]) if at == 0 else 450
                 self.assertEqual(result.lines, before + [b"%d" % o for o in range(behind, 450)])
                 self.assertEqual(result.text.count("left out"), 1)
+                if at == 0:
+                    self.run_program("consume", "--files", copy, "-o", "7", status=5)
                 self.run_program("verify", copy, "--repair", "--yes", status=5)
                 self.agree(copy, 0)
 
