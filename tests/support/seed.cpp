@@ -11,7 +11,7 @@ std::uint64_t random_seed() {
   const char* set = std::getenv("PARTLOG_SEED");
   const std::string given = set != nullptr ? set : "1";
   const std::uint64_t seed = given == "random" ? std::random_device()() : std::stoull(given);
-  std::cout << "PARTLOG_SEED=" << seed << std::endl;
+  std::cout << "PARTLOG_SEED=" << seed << '\n' << std::flush;
   return seed;
 }
 
