@@ -168,7 +168,12 @@ class Placement {
   bool is_believed(const Run& run, Offset end) const {
     const bool begins_a_segment = std::any_of(salvage_.sources.begin(), salvage_.sources.end(),
                                               [&](const SegmentPath& segment) { return segment.base == run.first; });
-    return is_near(run, end) || begins_a_segment || has_several(run);
+    return is_near(run, end) || begins_a_segment || (is_in_reach(run) && has_several(run));
+  }
+
+  // No segment holds offsets that its indexes cannot name.
+  bool is_in_reach(const Run& run) const {
+    return run.stop() - salvage_.sources[run.file].base <= std::numeric_limits<std::int32_t>::max();
   }
 
   // No further behind the end of what is known of the log than that is long.

@@ -174,6 +174,10 @@ class Scattered(RepairTest):
     def test_a_flipped_offset_behind_a_broken_header(self):
         self.each(lambda p: self.flip(p, 31, 7), lambda p: self.zero(p, 30), self.remove(400), gone=[*range(300, 310), *range(400, 500)])
 
+    def test_two_offsets_in_a_row_that_no_segment_holds(self):
+        for bit in (32, 40, 62):
+            self.each(lambda p, bit=bit: self.flip(p, 31, bit), lambda p, bit=bit: self.flip(p, 32, bit), gone=range(310, 330))
+
     def test_an_exchanged_batch_whose_segment_is_missing(self):
         part = self.place(True)
         self.exchange(part, 5, 15)
