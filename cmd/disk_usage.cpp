@@ -40,13 +40,8 @@ class DiskUsageCommand : public Command {
   void add_topic(const Store& store, const std::string& name, Table& table) {
     try {
       const Topic topic = store.topic(name);
-      DiskUsage sum;
-      for (int p = 0; p < topic.partitions; ++p) {
-        const auto usage = store.disk_usage(topic, p);
-        if (by_partition_) add(table, {name, std::int64_t{p}}, usage);
-        sum += usage;
-      }
-      if (!by_partition_) add(table, {name, std::int64_t{topic.partitions}}, sum);
+      if (!by_partition_) return add(table, {name, std::int64_t{topic.partitions}}, store.disk_usage(topic));
+      for (int p = 0; p < topic.partitions; ++p) add(table, {name, std::int64_t{p}}, store.disk_usage(topic, p));
     } catch (const Error& error) {
       table.add_failed({name}, error.what());
       outcome_.fail(error);

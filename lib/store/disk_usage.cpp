@@ -42,6 +42,15 @@ class Sum {
  public:
   explicit Sum(IsOurs is_ours) : is_ours_(is_ours) {}
 
+  void itself(const std::string& path) {
+    if (const auto status = os::status_of_link(path)) usage.allocated_bytes += status->allocated;
+  }
+
+  void partition(const std::string& path) {
+    itself(path);
+    directory(path, Segments::yes, Owner::store);
+  }
+
   void directory(const std::string& path, Segments segments, Owner owner) {
     try {
       for (const auto& name : os::list_directory(path)) {
@@ -73,13 +82,26 @@ class Sum {
 
 DiskUsage Store::disk_usage(const Topic& topic, int partition) const {
   Sum sum(is_of_partition);
-  sum.directory(format::partition_path(topic.directory, partition), Segments::yes, Owner::store);
+  sum.partition(format::partition_path(topic.directory, partition));
+  return std::move(sum.usage);
+}
+
+DiskUsage Store::disk_usage(const Topic& topic) const {
+  Sum sum(is_of_partition);
+  for (int p = 0; p < topic.partitions; ++p) sum.partition(format::partition_path(topic.directory, p));
+  sum.itself(topic.directory);
+  for (const auto& name : os::list_directory(topic.directory)) {
+    const auto partition = format::parse_partition_name(name);
+    if (!partition || *partition >= topic.partitions) sum.entry(topic.directory + '/' + name, name, Segments::no, Owner::others);
+  }
   return std::move(sum.usage);
 }
 
 DiskUsage Store::disk_usage_outside_topics() const {
   Sum sum(is_legal);
   const auto topics = format::topics_path(directory_);
+  sum.itself(directory_);
+  sum.itself(topics);
   const std::array ours = {format::groups_path(directory_), format::staging_path(directory_), format::trash_path(directory_)};
   for (const auto& name : os::list_directory(directory_)) {
     const auto path = directory_ + '/' + name;

@@ -49,17 +49,6 @@ struct DiskUsage {
   std::int64_t allocated_bytes = 0;  // of the disk, by files and directories: holes not counted, reserved space counted
   std::vector<Error> unreadable;     // directories whose contents are not counted
   std::vector<Error> foreign;        // the same, of which it is plain that no command has made them: lost+found
-
-  DiskUsage& operator+=(const DiskUsage& other) {
-    segments += other.segments;
-    log_bytes += other.log_bytes;
-    index_bytes += other.index_bytes;
-    other_bytes += other.other_bytes;
-    allocated_bytes += other.allocated_bytes;
-    unreadable.insert(unreadable.end(), other.unreadable.begin(), other.unreadable.end());
-    foreign.insert(foreign.end(), other.foreign.begin(), other.foreign.end());
-    return *this;
-  }
 };
 
 // Called with one line, without newline, for what a user should know but nobody asked for (a torn tail that was cut).
@@ -91,7 +80,8 @@ class PARTLOG_EXPORT Store {
   PartitionInfo partition_info(const Topic& topic, int partition) const;
   // By metadata alone. Error(io).
   DiskUsage disk_usage(const Topic& topic, int partition) const;
-  DiskUsage disk_usage_outside_topics() const;  // groups, and what is left of topics being made or removed
+  DiskUsage disk_usage(const Topic& topic) const;  // of all partitions, and what stands beside them
+  DiskUsage disk_usage_outside_topics() const;     // groups, and what is left of topics being made or removed
 
   // Throws what changing the topics would throw where the store may not be written to, as far as that can be known without
   // writing.
