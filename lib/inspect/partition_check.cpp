@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <limits>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -257,10 +256,11 @@ class PartitionCheck {
   // Of a directory that does not say what was in it.
   void check_for_last_segment(Findings& found, Offset end) const {
     const log::PartitionDirectory files(context_.directory, context_.on_network);
-    const auto base = files.index_without_segment(last_base_ + 1, Offset{std::numeric_limits<std::int64_t>::max()});
-    if (!base) return;
-    const auto path = files.segment(*base).log();
-    found.push_back({Kind::damage, path, {}, {}, std::min(end, *base), {}, "this segment is missing: its index is there"});
+    const auto gone = files.missing_end(last_base_);
+    if (!gone) return;
+    const auto range = inspect::not_listed(std::min(end, gone->first), gone->second + 1, context_.lost);
+    if (!range) return;
+    found.push_back({Kind::damage, files.segment(gone->first).log(), {}, {}, range->first, range->second, log::index_is_left});
   }
 
   bool starts_behind(Offset end) const {

@@ -12,6 +12,7 @@
 #include "format/file_names.h"
 #include "inspect/placement.h"
 #include "inspect/run.h"
+#include "log/partition_directory.h"
 #include "os/directory.h"
 #include "os/file.h"
 
@@ -140,6 +141,9 @@ class Survey {
       : options_(options), known_(known), missing_(missing), lost_(context.lost) {
     if (epochs_are_right) epochs_ = epochs_of(context);
     result_.sources = result_.segments = segment_paths(context.directory);
+    if (context.is_ours || known.synced || result_.sources.empty()) return;
+    const log::PartitionDirectory files(context.directory, context.on_network);
+    if (const auto gone = files.missing_end(result_.sources.back().base)) lost_end_ = gone->second + 1;
   }
 
   Salvage run() {
@@ -230,6 +234,7 @@ class Survey {
       return;
     }
     if (step == SegmentFile::Step::batch && (!seen || seen->fits)) note_lost_end(file.batch());
+    if (file.finding().next) lost_end_ = std::max(lost_end_, *file.finding().next);
     is_broken_ = true;
     fronts_.reset();
   }

@@ -245,6 +245,7 @@ class SegmentCheck {
 
   void pass_over(const SegmentFile::Finding& finding, Kind kind) {
     auto found = at(finding.position, finding.end, kind, finding.reason);
+    told_next_ = finding.next;
     if (kind == Kind::torn_tail) found.first_offset = finding.expected;
     // The next writer cuts a torn tail, and with it all that the indexes say of what is behind it.
     const auto end = kind == Kind::torn_tail ? Position{std::numeric_limits<std::int64_t>::max()} : finding.end;
@@ -305,6 +306,7 @@ class SegmentCheck {
     auto& found = findings_[*pending_];
     auto next = segment_.next_base;
     if (!next && was_synced(*found.position)) next = state_.synced->offset;
+    if (!next) next = told_next_;
     const auto from = state_.next ? state_.next : base_;
     if (next && from && *from < *next) {
       state_.next = from;
@@ -359,6 +361,7 @@ class SegmentCheck {
   std::vector<CheckFinding> findings_;
   std::optional<std::size_t> pending_;  // the last finding, as long as no sound batch has followed
   std::optional<CheckFinding> before_;  // that finding, before it was made to cover one more batch
+  std::optional<Offset> told_next_;     // of what is wrong there: behind its offsets
   Position end_;
   bool were_here_ = false;  // the offsets that are missed, whatever compaction has done
   bool is_stopped_ = false;

@@ -375,6 +375,9 @@ SegmentFile::Step SegmentFile::Impl::take_bad_batch() {
   info_ = info_of(header_, position_);
   info_.is_valid = false;
   finding_ = {{position_}, {next_position_}, expected_, why_};
+  look_beside();
+  const bool is_last = !successor_ && next_position_ == file_.size();
+  if (is_last) finding_.next = log::next_behind_last(file_, position_, expected_);
   // Its fields are worth nothing; but where they fit, the offsets behind it are not missing.
   if (header_.base_offset == expected_ && header_.last_offset() - expected_ <= most_offsets && !is_contradicted()) {
     expected_ = header_.next_offset();
@@ -396,8 +399,10 @@ SegmentFile::Step SegmentFile::Impl::behind_no_batch() {
   // A live writer may have finished the batch and appended others meanwhile.
   if (look_again() == Look::batch) return take_batch();
   if (found) return pass_over(*found, Step::damage);
-  const bool is_damage = successor_ || log::is_batch_up_to_end(file_, position_);
-  return pass_over(std::max(position_, file_.size()), is_damage ? Step::damage : Step::torn_tail);
+  const auto next = successor_ ? std::nullopt : log::next_behind_last(file_, position_, expected_);
+  const auto step = pass_over(std::max(position_, file_.size()), successor_ || next ? Step::damage : Step::torn_tail);
+  finding_.next = next;
+  return step;
 }
 
 SegmentFile::Step SegmentFile::Impl::next() {

@@ -146,11 +146,10 @@ void BatchStream::look_for_last_segment() {
 
 // Of a directory that does not say what was in it.
 void BatchStream::look_for_segment_of_index(Offset end) {
-  const auto last = open_ ? open_->base : end;
-  const auto base = directory_.index_without_segment(last + 1, Offset{std::numeric_limits<std::int64_t>::max()});
-  if (!base || std::exchange(told_of_end_, take_loss_ != nullptr)) return;
+  const auto gone = directory_.missing_end(open_ ? open_->base : end);
+  if (!gone || std::exchange(told_of_end_, take_loss_ != nullptr)) return;
   const auto stay = position_;
-  missing(directory_.segment(*base).log(), 0, std::min(end, *base), *base + 1, "this segment is missing: its index is there");
+  missing(directory_.segment(gone->first).log(), 0, std::min(end, gone->first), gone->second + 1, index_is_left);
   position_ = stay;
 }
 
@@ -533,13 +532,13 @@ std::optional<Offset> BatchStream::behind_wrong_batch_at_end() const {
   const bool is_whole = header && format::header_fault(*header) == nullptr && header->base_offset <= largest &&
                         (header->size() == open_->file.size() - scanner.position() ||
                          (header->base_offset < scanner.expected() && scanner.is_misplaced()));
-  if (directory_.on_network() || !is_whole) return std::nullopt;
+  if (directory_.on_network()) return std::nullopt;
+  if (is_last && !scanner.is_misplaced()) {
+    if (const auto next = next_behind_last(open_->file, scanner.position(), scanner.expected())) return next;
+  }
+  if (!is_whole) return std::nullopt;
   if (header->base_offset < scanner.expected()) return scanner.expected();
   return std::min(header->next_offset(), limit_of(open_->base));  // what it says is not to be trusted
-}
-
-bool BatchStream::is_damaged_up_to_end() const {
-  return !directory_.on_network() && is_batch_up_to_end(open_->file, open_->scanner.position());
 }
 
 void BatchStream::lose(const LostRange& range) {
@@ -676,7 +675,7 @@ bool BatchStream::reread() {
     bases_listed_anew();  // segments that were merged, or had expired, do not count
     return again() || damaged();
   }
-  if ((strict_ && (behind_wrong_batch_at_end() || is_damaged_up_to_end() || end_of_chain_behind(open_->file, position, {}))) ||
+  if ((strict_ && (behind_wrong_batch_at_end() || end_of_chain_behind(open_->file, position, {}))) ||
       open_->scanner.is_misplaced() || directory_.is_as_synced(base, open_->file.size()) || is_in_stable_part(base, position) ||
       end_of_chain_behind(open_->file, position, expected)) {
     // A live writer may have finished the batch and appended others meanwhile.

@@ -130,7 +130,6 @@ class BatchStream {
   void remember_misplaced(std::int64_t end);
   bool is_offset_believed() const;
   std::optional<Offset> behind_wrong_batch_at_end() const;
-  bool is_damaged_up_to_end() const;
   void lose(const LostRange& range);
   void tell_loss(Offset next);
   void tell_elsewhere();

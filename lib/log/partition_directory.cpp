@@ -1,6 +1,7 @@
 #include "log/partition_directory.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/time_text.h"
 #include "format/batch_header.h"
@@ -103,18 +104,32 @@ bool PartitionDirectory::is_stray(Offset base, Offset end) const {
 }
 
 std::optional<Offset> PartitionDirectory::index_without_segment(Offset from, Offset below) const {
-  for (const auto base : bases_with(format::index_suffix)) {
-    const auto log = segment(base).log();
-    if (base >= from && base < below && !os::status_of(log) && !os::status_of(log + std::string(format::deleted_suffix)))
-      return base;
+  std::optional<Offset> first;
+  for (const auto& name : os::list_directory(path_)) {
+    auto base = format::parse_segment_file_name(name, format::index_suffix);
+    if (!base) base = format::parse_segment_file_name(name, format::time_index_suffix);
+    if (!base || *base < from || *base >= first.value_or(below)) continue;
+    const auto log = segment(*base).log();
+    if (!os::status_of(log) && !os::status_of(log + std::string(format::deleted_suffix))) first = base;
   }
-  return std::nullopt;
+  return first;
 }
 
 std::optional<Offset> PartitionDirectory::missing_start() const {
   const auto bases = segment_bases();
   if (only_ || bases.empty()) return std::nullopt;
   return index_without_segment({0}, bases.front());
+}
+
+std::optional<std::pair<Offset, Offset>> PartitionDirectory::missing_end(Offset last_base) const {
+  constexpr Offset no_offset{std::numeric_limits<std::int64_t>::max()};
+  const auto base = last_base < no_offset ? index_without_segment(last_base + 1, no_offset) : std::nullopt;
+  if (!base) return std::nullopt;
+  const IndexReader indexes(segment(*base));
+  auto last = *base;
+  if (const auto entry = indexes.last()) last = std::max(last, entry->offset);
+  if (const auto entry = indexes.last_time()) last = std::max(last, entry->offset);
+  return std::pair(*base, std::min(last, no_offset - 1));
 }
 
 bool PartitionDirectory::were_here(Offset from, Offset below) const {

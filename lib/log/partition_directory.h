@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "format/checkpoint.h"
@@ -12,6 +13,10 @@
 #include "partlog/types.h"
 
 namespace partlog::log {
+
+// Of a missing segment.
+inline constexpr const char* index_is_left =
+    "this segment is missing; its index is there, which need not name all of its offsets";
 
 class PartitionDirectory {
  public:
@@ -43,11 +48,13 @@ class PartitionDirectory {
   // Which of the last segments, which are all empty, belong to the log, as the one before them ends at `end`: those that begin
   // there, and such behind it of which others know why: a repair, the log start, or that more was on stable storage.
   std::span<const Offset> in_log(std::span<const Offset> empty, Offset end) const;
-  // The first index without its segment that begins in this range: somebody took the segment away, and no broker, which renames
-  // both.
+  // The first index of either kind without its segment that begins in this range: somebody took the segment away, and no broker,
+  // which renames both.
   std::optional<Offset> index_without_segment(Offset from, Offset below) const;
   // The same in front of all segments of a directory that does not say where it starts.
   std::optional<Offset> missing_start() const;
+  // The same behind the last segment: its base offset, and the last offset that its indexes name.
+  std::optional<std::pair<Offset, Offset>> missing_end(Offset last_base) const;
   // Of offsets in front of the first batch: whether they are known to have been here once, by an index that is left or the
   // recovery point. Not so where a broker's segments were put into a new topic.
   bool were_here(Offset from, Offset below) const;

@@ -297,6 +297,35 @@ class Search {
   bool sound_ = false;
 };
 
+// Of a batch that ends with the file, with one flipped bit in its header: the checksum tells what its last offset delta was.
+std::optional<std::int64_t> offsets_of_damaged(const os::File& file, std::int64_t position,
+                                               std::array<char, batch_header_size> bytes) {
+  bytes[format::field::magic] = 2;
+  Window window(file, window_bytes, false);
+  const auto is_right = [&] {
+    const auto header = format::read_batch_header(bytes);
+    const auto sum = format::extend_checksum(header, 0, std::span<const char>(bytes).subspan(format::field::attributes));
+    return extend_in_pieces(window, header, sum, position + std::ssize(bytes), file.size()) == header.crc;
+  };
+  const auto offsets = [&] {
+    return std::max(std::int64_t{1}, format::read_batch_header(bytes).last_offset_delta + std::int64_t{1});
+  };
+  const auto header = format::read_batch_header(bytes);
+  const bool is_likely =
+      header.record_count == header.last_offset_delta + std::int64_t{1} && header.record_count <= header.batch_length;
+  if (is_likely || is_right()) return offsets();
+  for (const auto at : {format::field::last_offset_delta, format::field::record_count}) {
+    for (std::size_t bit = 0; bit < 8 * sizeof(std::int32_t); ++bit) {
+      auto& byte = bytes[at + bit / 8];
+      const auto as_it_is = byte;
+      byte = static_cast<char>(byte ^ 1 << bit % 8);
+      if (is_right()) return offsets();
+      byte = as_it_is;
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<Offset> end_of_chain_behind(const os::File& file, std::int64_t position, Offset expected) {
@@ -315,11 +344,18 @@ std::optional<std::int64_t> first_of_any_behind(const os::File& file, std::int64
   return found ? found : going_on;
 }
 
-bool is_batch_up_to_end(const os::File& file, std::int64_t position) {
+std::optional<Offset> next_behind_last(const os::File& file, std::int64_t position, Offset expected) {
   std::array<char, batch_header_size> bytes;
-  const auto header = format::read_whole_header(std::span<const char>(bytes).first(file.read_at(bytes, position)));
-  if (!header || header->batch_length == 0) return false;  // nothing was written there
-  return header->size() == file.size() - position || Search(file, position, {}).end_of_whole() == file.size();
+  const auto got = std::span<const char>(bytes).first(file.read_at(bytes, position));
+  const auto header = format::read_whole_header(got);
+  if (!header || header->batch_length == 0) return std::nullopt;  // nothing was written there
+  const auto rest = file.size() - position;
+  if (header->size() != rest && Search(file, position, {}).end_of_whole() != file.size()) return std::nullopt;
+  const bool is_held = got.size() == batch_header_size && rest <= most_summed;
+  const auto offsets = is_held ? offsets_of_damaged(file, position, bytes) : std::nullopt;
+  const bool is_wrapper = !offsets && header->is_wrapper() && header->last_offset() >= expected;
+  const auto said = is_wrapper ? std::min(header->last_offset() - expected, rest) + 1 : 1;  // a wrapper says its last offset only
+  return expected + std::min(offsets.value_or(said), std::numeric_limits<std::int64_t>::max() - expected.value);
 }
 
 std::int64_t end_of_damage(const os::File& file, std::int64_t position, Offset expected) {

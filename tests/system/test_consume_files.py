@@ -649,6 +649,7 @@ class Damage(FilesTest):
             pass
         self.check(0, set(range(first)))
         os.remove(self.logs[0])
+        os.remove(self.logs[0].replace(".log", ".timeindex"))
         os.remove(os.path.join(self.partition(), "recovery-point"))  # nothing tells now
         result = self.read()
         self.assertEqual(result.lines, self.whole[first:])

@@ -699,11 +699,12 @@ class FiveSegments(VerifyTest):
 
     def test_segments_whose_indexes_alone_are_left(self):
         """The first and the last, of a directory that says nothing of what was in it; not where a broker is about to remove both."""
-        for at in (0, 4):
+        for at, other in ((0, "index"), (0, "timeindex"), (4, "index"), (4, "timeindex")):
             copy = self.copy_segments()
             gone = os.path.join(copy, os.path.basename(self.logs[at]))
+            os.unlink(gone[:-3] + other)
             first = int(os.path.basename(gone)[:-4])
-            with self.subTest(first=first):
+            with self.subTest(first=first, other=other):
                 os.rename(gone, gone + ".deleted")
                 self.agree(copy, 0)
                 os.unlink(gone + ".deleted")
@@ -718,6 +719,8 @@ class FiveSegments(VerifyTest):
                 if at == 0:
                     self.run_program("consume", "--files", copy, "-o", "7", status=5)
                 self.run_program("verify", copy, "--repair", "--yes", status=5)
+                with open(copy + "/lost-offsets", encoding="utf-8") as f:
+                    self.assertEqual(int(f.read().split()[0]), first)
                 self.agree(copy, 0)
 
     def test_the_last_batch_of_segments_alone(self):
@@ -737,8 +740,22 @@ class FiveSegments(VerifyTest):
             with self.subTest(byte=bit // 8, bit=bit % 8):
                 self.edit(log, lambda _, bit=bit: flipped(whole, 8 * at + bit))
                 findings, result = self.agree(copy, 5)
-                self.assertEqual([(f["position"], f["end_position"]) for f in findings if f["verdict"] == "damaged"], [(at, len(whole))], findings)
+                self.assertEqual([(f["position"], f["end_position"], f["first_offset"], f["last_offset"]) for f in findings
+                                  if f["verdict"] == "damaged"], [(at, len(whole), 440, 449)], findings)
                 self.assertEqual(result.lines, before)
+                if bit % 8 == 1:
+                    result = self.run_program("consume", "--files", copy, "--skip-corrupt", "-q", "-f", "%o\n", status=5)
+                    self.assertEqual(result.lines, before)
+                    self.assertIn("offsets 440 to 449 left out", result.text)
+        for bit in (8 * 11, 8 * 16 + 1, 8 * 24, 8 * 60 + 1):
+            with self.subTest(repaired=bit):
+                copy = self.copy_segments()
+                self.edit(log, lambda _, bit=bit: flipped(whole, 8 * at + bit))
+                self.run_program("verify", copy, "--repair", "--yes", status=5)
+                with open(copy + "/lost-offsets", encoding="utf-8") as f:
+                    self.assertEqual(f.read().split()[:2], ["440", "449"])
+                self.agree(copy, 0)
+        copy = self.copy_segments()
         for size in range(at + 1, len(whole)):
             with self.subTest(size=size):
                 self.edit(log, lambda _, size=size: whole[:size])

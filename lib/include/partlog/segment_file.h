@@ -124,8 +124,9 @@ class PARTLOG_EXPORT SegmentFile {
   struct Finding {
     Position position;
     Position end;
-    Offset expected;     // offsets up to here were seen, or are of no interest
-    std::string reason;  // empty: nothing is wrong
+    Offset expected;                            // offsets up to here were seen, or are of no interest
+    std::string reason;                         // empty: nothing is wrong
+    std::optional<Offset> next = std::nullopt;  // of damage up to the end of the file: behind its offsets, as far as it tells
   };
   const Finding& finding() const;
 
