@@ -527,8 +527,8 @@ std::optional<Offset> BatchStream::behind_wrong_batch_at_end() const {
   const auto got = open_->file.read_at(bytes, scanner.position());
   const auto header = format::read_whole_header(std::span<const char>(bytes).first(got));
   // A flipped bit in the offset must not cover what follows.
-  const bool is_last = strict_ && !has_successor(open_->base);
-  const auto largest = scanner.expected() + (is_last ? std::numeric_limits<std::int32_t>::max() : 0);
+  const bool is_last = !has_successor(open_->base);
+  const auto largest = scanner.expected() + (is_last && strict_ ? std::numeric_limits<std::int32_t>::max() : 0);
   const bool is_whole = header && format::header_fault(*header) == nullptr && header->base_offset <= largest &&
                         (header->size() == open_->file.size() - scanner.position() ||
                          (header->base_offset < scanner.expected() && scanner.is_misplaced()));

@@ -355,7 +355,11 @@ std::optional<Offset> next_behind_last(const os::File& file, std::int64_t positi
   const auto offsets = is_held ? offsets_of_damaged(file, position, bytes) : std::nullopt;
   const bool is_wrapper = !offsets && header->is_wrapper() && header->last_offset() >= expected;
   const auto said = is_wrapper ? std::min(header->last_offset() - expected, rest) + 1 : 1;  // a wrapper says its last offset only
-  return expected + std::min(offsets.value_or(said), std::numeric_limits<std::int64_t>::max() - expected.value);
+  // What is wrong is elsewhere in the batch; a compaction may have left a hole in front of it.
+  const bool is_behind_hole =
+      header->magic == 2 && header->base_offset >= expected && header->base_offset - expected <= most_offsets;
+  const auto first = is_behind_hole ? header->base_offset : expected;
+  return first + std::min(offsets.value_or(said), std::numeric_limits<std::int64_t>::max() - first.value);
 }
 
 std::int64_t end_of_damage(const os::File& file, std::int64_t position, Offset expected) {

@@ -30,7 +30,7 @@ std::optional<std::int64_t> first_of_any_behind(const os::File& file, std::int64
 
 // Whether what stands at `position`, and is no valid batch, is a damaged one that ends with the file: its length leads there, or
 // its checksum, since only what is in front of that is damaged. A writer that died leaves neither. Returns the offset behind it,
-// if it begins with `expected`, as far as its header and its checksum tell: it has one record at least.
+// as far as its header and its checksum tell: it begins with `expected` or behind a hole there, and has one record at least.
 std::optional<Offset> next_behind_last(const os::File& file, std::int64_t position, Offset expected);
 
 // Where what stands at `position`, and is no batch that belongs there, ends: where its checksum ends, if only what is in front of

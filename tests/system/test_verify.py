@@ -756,6 +756,18 @@ class FiveSegments(VerifyTest):
                     self.assertEqual(f.read().split()[:2], ["440", "449"])
                 self.agree(copy, 0)
         copy = self.copy_segments()
+        with self.subTest("behind a hole"):
+            ahead = self.batches[-2]["position"]
+            self.edit(log, lambda _: whole[:ahead] + flipped(whole[at:], 8 * 100))
+            findings, _ = self.agree(copy, 5)
+            self.assertEqual([(f["first_offset"], f["last_offset"]) for f in findings if f["file"].endswith(".log")], [(430, 449)])
+        with self.subTest("in a store"):
+            for bit in (8 * 23, 8 * 25, 8 * 26 + 6):
+                self.edit(self.logs[4], lambda _, bit=bit: flipped(whole, 8 * at + bit))
+                result = self.consume("--skip-corrupt", "-q", "-f", "%o\n", status=5)
+                self.assertEqual(result.lines, before)
+                self.assertEqual(re.findall("offsets .* left out", result.text), ["offsets 440 to 449 left out"])
+            self.edit(self.logs[4], lambda _: whole)
         for size in range(at + 1, len(whole)):
             with self.subTest(size=size):
                 self.edit(log, lambda _, size=size: whole[:size])
