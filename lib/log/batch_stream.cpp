@@ -519,8 +519,8 @@ bool BatchStream::is_offset_believed() const {
   return base - expected <= std::numeric_limits<std::int32_t>::max() && !format::is_one_bit_off(base, expected);
 }
 
-// If what the open scanner stands at ends, by its header, exactly with the file, or is a sound batch at a place where its offset
-// cannot be: the offset behind it. What another host writes is seen in any order.
+// If what the open scanner stands at is a damaged batch that ends with the file, by its header or its checksum, or a sound one at
+// a place where its offset cannot be: the offset behind it. What another host writes is seen in any order.
 std::optional<Offset> BatchStream::behind_wrong_batch_at_end() const {
   BatchScanner& scanner = open_->scanner;
   std::array<char, format::batch_header_size> bytes;
